@@ -27,8 +27,8 @@ from stillgraph.trace.caught import Caught, CaughtPart
 from stillgraph.trace.entries import container_of, find, holds_unknown, some_keys
 from stillgraph.trace.frames import called, here
 from stillgraph.trace.identities import Origin
-from stillgraph.trace.number_results import kinds_of
-from stillgraph.trace.numbers import Staged, StagedBool, StagedNumber, is_number
+from stillgraph.trace.number_operands import UNEQUAL, equal_number
+from stillgraph.trace.numbers import Staged, StagedBool, StagedNumber, is_number, is_of_numpy, kinds_of
 from stillgraph.trace.one_object import is_told_by_identity, is_told_by_value
 from stillgraph.trace.operands import unsupported
 from stillgraph.trace.session import Session, session
@@ -190,6 +190,16 @@ def eq(left: Any, right: Any) -> Any:
         return known
     by_method = None if capture is None else compared("__eq__", left, right)
     return left == right if by_method is None else by_method[0]
+
+
+def equal(left: Any, right: Any) -> Any:
+    """``left == right``, of which only the truth is asked: that of a scalar of numpy's and a number is known."""
+    for number, other in ((left, right), (right, left)):
+        if isinstance(number, StagedNumber) and is_of_numpy(other):
+            known = {equal_number(kind, other) for kind in kinds_of(number)}
+            if len(known) == 1 and None not in known:
+                return False if known == {UNEQUAL} else eq(number, known.pop())
+    return eq(left, right)
 
 
 def ne(left: Any, right: Any) -> Any:
@@ -386,6 +396,5 @@ def _in_sequence(capture: Session, item: Any, container: Any) -> Any:
         if item is value:
             tests.append(lambda: True)
             break  # Python looks no further; what stands before it is compared all the same
-        if _staged(value) or is_number(value) or not _staged(item):
-            tests.append(functools.partial(eq, item, value))
+        tests.append(functools.partial(equal, item, value))
     return truth_number(capture, or_(tests[0](), *tests[1:])) if tests else False

@@ -34,8 +34,8 @@ from stillgraph.operators.methods import method_of
 from stillgraph.operators.misread import name_demand, refuse_misread
 from stillgraph.operators.modules import call_in_turn, call_module, follow_parametrizations
 from stillgraph.operators.namespaces import note_method
-from stillgraph.operators.number_methods import is_declined
-from stillgraph.operators.numbers import MEANINGS
+from stillgraph.operators.number_methods import is_declined, slot_on_staged
+from stillgraph.operators.numbers import MEANINGS, known_or_list
 from stillgraph.operators.optimizers import call_optimizer, is_optimizers
 from stillgraph.operators.outside import OUTSIDE
 from stillgraph.operators.pickling import before_pickling
@@ -153,6 +153,9 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
 
 def _call_other(capture: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     before_weak_call(capture, function, args, kwargs)
+    by_slot = slot_on_staged(function, args)
+    if by_slot is not None:
+        return by_slot()
     if is_optimizers(function):
         return call_optimizer(capture, function, args, kwargs)
     if capture.scripting:
@@ -454,7 +457,8 @@ def _call_builtin(method: BuiltinMethodType | MethodWrapperType, args: tuple[Any
         return entries.call_method(capture, receiver, method.__name__, args, kwargs)
     if method.__name__ in ("issubset", "issuperset", "isdisjoint"):
         _refuse_spread(method, args)
-    looked_up = type(receiver) is list and bool(args) and _decided_in_the_run(method.__name__, args[0], receiver)
+    is_plain = type(receiver) is list or type(receiver) is tuple
+    looked_up = is_plain and bool(args) and _decided_in_the_run(method.__name__, args[0], receiver)
     if looked_up or (lists.is_spread(receiver) and method.__name__ not in lists.SAFE_METHODS):
         return _call_on_spread(receiver, method.__name__, args, kwargs)
     if isinstance(receiver, collections.deque) and receiver.maxlen is not None and lists.is_spread(receiver):
@@ -489,12 +493,13 @@ def _session() -> Session:
     return capture
 
 
-def _decided_in_the_run(name: str, argument: Any, receiver: list[Any]) -> bool:
+def _decided_in_the_run(name: str, argument: Any, receiver: Any) -> bool:
     """Whether only the run knows where in a list a method finds, puts or takes something."""
     if name in ("pop", "insert"):
         return isinstance(argument, StagedNumber)
-    looks = name in ("remove", "index", "count")
-    return looks and (_is_staged(argument) or (argument is None and any(map(is_optional, receiver))))
+    if name not in ("remove", "index", "count"):
+        return False
+    return any(map(_is_staged, (argument, *receiver))) or (argument is None and any(map(is_optional, receiver)))
 
 
 def _call_on_spread(receiver: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

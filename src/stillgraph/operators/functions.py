@@ -32,8 +32,7 @@ from stillgraph.trace.arrays import StagedArray
 from stillgraph.trace.entries import container_of, some_keys
 from stillgraph.trace.frames import called, here, module_here
 from stillgraph.trace.misled import PROPERTIES
-from stillgraph.trace.number_results import kinds_of
-from stillgraph.trace.numbers import Staged, StagedNumber
+from stillgraph.trace.numbers import Staged, StagedNumber, kinds_of
 from stillgraph.trace.one_object import is_told_by_value
 from stillgraph.trace.session import Session, session
 from stillgraph.trace.special import of_array

@@ -5,18 +5,21 @@ from __future__ import annotations
 import operator
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from stillgraph.program import operations
 from stillgraph.program.constants import is_constant
 from stillgraph.program.types import TableType
 from stillgraph.trace import lists
+from stillgraph.trace.arms import emit_raise
 from stillgraph.trace.elements import freeze_elements, may_repeat
 from stillgraph.trace.lists import StagedList, StagedSpread
 from stillgraph.trace.numbers import StagedFloat, StagedNumber
 from stillgraph.trace.operands import require_known, sample
 from stillgraph.trace.session import Session, session
+from stillgraph.trace.signals import Diverged
 from stillgraph.trace.spreads import as_spread, copied_into, define, each, element_at, is_spread
+from stillgraph.trace.staging import branch
 from stillgraph.trace.unjoined import Unjoined
 from stillgraph.trace.unknown import refuse_unknown
 
@@ -181,9 +184,17 @@ def _remove(capture: Session, target: Any, value: Any) -> None:
 
 
 def _index(capture: Session, target: Any, value: Any, *bounds: Any) -> Any:
+    if isinstance(target, tuple):
+        within = target[slice(*bounds)] if bounds else target
+        branch(capture, contains(capture, within, value), lambda: None, lambda: _refuse_missing(capture), (), ())
     capture.before_risk()
     sought = _sought(capture, target, value)
     return capture.fresh_result(int, capture.emit("call_method", "index", (*sought, *bounds), {}))
+
+
+def _refuse_missing(capture: Session) -> NoReturn:
+    emit_raise(capture, ValueError("tuple.index(x): x not in tuple"))
+    raise Diverged
 
 
 def _count_of(capture: Session, target: Any, value: Any) -> Any:

@@ -11,17 +11,15 @@ import torch
 
 from stillgraph.core.files import is_ours, is_standard_library, is_torch
 from stillgraph.core.lookup import class_member, of_class, own_attributes
-from stillgraph.trace.numbers import Staged
+from stillgraph.trace.number_operands import base_value
+from stillgraph.trace.numbers import REFLECTED_COMPARISONS, Staged, StagedNumber, by_method, kind_of
+from stillgraph.trace.operands import require_one_kind
 from stillgraph.trace.session import session
 from stillgraph.trace.unjoined import Unjoined
 
 _NAMES = {
     "+": "add", "-": "sub", "*": "mul", "/": "truediv", "//": "floordiv", "%": "mod", "**": "pow",
     "@": "matmul", "&": "and", "|": "or", "^": "xor", "<<": "lshift", ">>": "rshift",
-}
-_REFLECTED = {
-    "__lt__": "__gt__", "__gt__": "__lt__", "__le__": "__ge__", "__ge__": "__le__",
-    "__eq__": "__eq__", "__ne__": "__ne__",
 }
 _SYMBOLS = {"__lt__": "<", "__gt__": ">", "__le__": "<=", "__ge__": ">="}
 _NEVER = (torch.Tensor, Staged, Unjoined, type)
@@ -100,11 +98,24 @@ def _binary(symbol: str, left: Any, right: Any, mine: FunctionType | None, other
 
 def _overrides(right: Any, left: Any, name: str) -> bool:
     """Whether the right operand is asked first: its class is derived from the left one's, with a method of its own."""
-    return isinstance(right, type(left)) and class_member(type(right), name) is not class_member(type(left), name)
+    kind = _kind(left)
+    return isinstance(right, kind) and class_member(type(right), name) is not class_member(kind, name)
+
+
+def _kind(value: Any) -> type:
+    """The type of an operand as Python would have it."""
+    if not isinstance(value, StagedNumber):
+        return type(value)
+    require_one_kind((value,), "meets an object with methods of its own for operators")
+    return kind_of(value)
 
 
 def _by_type(value: Any, name: str, other: Any) -> Any:
     """What a value of Python's or torch's own makes of an object that it does not know: nothing, for most of them."""
+    if isinstance(value, StagedNumber):
+        return by_method(value, name, other)
+    if isinstance(value, torch.Tensor) and base_value(other) is not None:
+        return getattr(value, name)(other)
     if isinstance(value, (torch.Tensor, Staged, list, tuple, str, bytes, bytearray)):
         return NotImplemented
     method = of_class(value, name)
@@ -130,15 +141,17 @@ def unary(name: str, plain: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 def compared(name: str, left: Any, right: Any) -> tuple[Any] | None:
     """What a comparison gives, in a tuple, where one side has a method of its own for it; None where none has."""
-    mine, other = _comparing(left, name), _comparing(right, _REFLECTED[name])
+    mine, other = _comparing(left, name), _comparing(right, REFLECTED_COMPARISONS[name])
     if mine is None and other is None:
         return None
-    tries = [(left, mine, name, right), (right, other, _REFLECTED[name], left)]
-    if type(left) is not type(right) and isinstance(right, type(left)):
+    tries = [(left, mine, name, right), (right, other, REFLECTED_COMPARISONS[name], left)]
+    if type(left) is not type(right) and isinstance(right, _kind(left)):
         tries.reverse()
     for value, method, tried, against in tries:
         if method is not None:
             result = method(value, against)
+        elif isinstance(value, StagedNumber):
+            result = by_method(value, tried, against)
         elif isinstance(value, (torch.Tensor, Staged)):
             result = NotImplemented
         else:

@@ -38,8 +38,7 @@ from stillgraph.trace.entries import length as entry_count
 from stillgraph.trace.exits import BREAK, Exit
 from stillgraph.trace.frames import here, module_here
 from stillgraph.trace.narrowing import is_optional
-from stillgraph.trace.number_results import is_mixed
-from stillgraph.trace.numbers import Staged, StagedBool, StagedNumber, is_number, kind_of
+from stillgraph.trace.numbers import Staged, StagedBool, StagedNumber, is_mixed, is_number, kind_of
 from stillgraph.trace.operands import require_one_kind, unsupported
 from stillgraph.trace.session import Session, session
 from stillgraph.trace.signals import Diverged

@@ -22,8 +22,8 @@ from stillgraph.trace.journal import MISSING, Place
 from stillgraph.trace.maybe_none import as_python
 from stillgraph.trace.maybe_number import augmenting, by_operator, change_in_place, check_result, may_be_number
 from stillgraph.trace.narrowing import Narrowing, exchanged, leaves
-from stillgraph.trace.number_results import is_mixed, kinds_of, refuse_mixed
-from stillgraph.trace.numbers import StagedBool
+from stillgraph.trace.number_results import refuse_mixed
+from stillgraph.trace.numbers import StagedBool, is_mixed, kinds_of
 from stillgraph.trace.several import in_graph
 from stillgraph.trace.special import has_staged
 from stillgraph.trace.spelling import is_autograd_function

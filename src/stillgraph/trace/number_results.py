@@ -13,7 +13,7 @@ import torch
 from stillgraph.core.diagnostics import refuse
 from stillgraph.program.operations import is_integer
 from stillgraph.trace.frames import here
-from stillgraph.trace.numbers import StagedNumber, is_number, kind_of, plain
+from stillgraph.trace.numbers import StagedNumber, is_mixed, is_number, kind_of, kinds_of, plain
 from stillgraph.trace.operands import ONE_KIND
 
 if TYPE_CHECKING:
@@ -54,17 +54,6 @@ def number_result(recorder: Recorder, function: Callable[..., Any], args: tuple[
             symbolic: Callable[..., Any] = torch.sym_max if function is max else torch.sym_min
             return symbolic(*(plain(a) for a in args))
     return plain(recorder.fresh_number(_result_kind(function, kinds, args)))
-
-
-def is_mixed(value: Any) -> bool:
-    """Whether the kind of a number is another on another path."""
-    return isinstance(value, StagedNumber) and getattr(value, "stillgraph_mixed", False)
-
-
-def kinds_of(value: Any) -> tuple[type, ...]:
-    """The kinds that a number may be of: where that depends on the path, those that are joined to the widest."""
-    kinds = (bool, int, float)
-    return kinds[: kinds.index(kind_of(value)) + 1] if is_mixed(value) else (kind_of(value),)
 
 
 def refuse_mixed(does: str) -> BaseException:

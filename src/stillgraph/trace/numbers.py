@@ -7,7 +7,6 @@ is recorded, and nothing can turn them silently into text, a hash key or a concr
 from __future__ import annotations
 
 import math
-import numbers
 import operator
 import sys
 from collections.abc import Callable
@@ -15,8 +14,20 @@ from typing import Any, NoReturn, Protocol
 
 import torch
 
+from stillgraph.core.diagnostics import refuse
 from stillgraph.core.files import path_in_torch
 from stillgraph.program.operations import is_integer
+from stillgraph.trace.frames import here
+from stillgraph.trace.number_operands import (
+    NUMBERS,
+    UNEQUAL,
+    base_value,
+    equal_number,
+    is_asked_first,
+    is_equal_to_none,
+    keeps_any_number,
+    takes,
+)
 from stillgraph.trace.operands import is_asked_itself, require_known, require_one_kind, unsupported
 
 SYMBOLIC_SHAPES = path_in_torch("fx", "experimental", "symbolic_shapes.py")
@@ -101,9 +112,11 @@ class StagedNumber(Staged):
         return self
 
     def __round__(self, ndigits: int | None = None) -> Any:
-        args = (self,) if ndigits is None else (self, ndigits)
-        if ndigits is not None and (not is_number(ndigits) or kind_of(ndigits) is float):
-            unsupported(round, *args)
+        if ndigits is None:
+            return self.recorder.number_operation(round, (self,))
+        args = (self, ndigits if is_number(ndigits) else base_value(ndigits))
+        if not is_number(args[1]) or kind_of(args[1]) is float:
+            unsupported(round, self, ndigits)
         return self.recorder.number_operation(round, args)
 
     def __trunc__(self) -> Any:
@@ -121,59 +134,114 @@ class StagedNumber(Staged):
         return self.recorder.number_operation(is_integer, (self,))
 
 
-def _binary(function: Callable[..., Any], reflected: str) -> Callable[..., Any]:
+def _binary(function: Callable[..., Any], name: str) -> Callable[..., Any]:
     def method(self: Any, other: Any, *modulus: Any) -> Any:
         if modulus and modulus != (None,):
             unsupported(pow, self, other, *modulus)
-        if is_number(other):
-            return _computed(self, function, self, other)
-        if _is_repeated(self, other, function):
-            return self.recorder.repeated(other, self)
-        return NotImplemented if is_asked_itself(other, reflected) else unsupported(function, self, other)
+        if _asks_first(self, other, f"__r{name}__"):
+            return _asked(self, function, other, f"__r{name}__")
+        computed = by_kind(self, function, self, other)
+        if computed is not NotImplemented:
+            return computed
+        return NotImplemented if is_asked_itself(other, f"__r{name}__") else unsupported(function, self, other)
 
     return method
 
 
-def _computed(number: Any, function: Callable[..., Any], *operands: Any) -> Any:
+def _reflected(function: Callable[..., Any], name: str) -> Callable[..., Any]:
+    def method(self: Any, other: Any, *modulus: Any) -> Any:
+        if _asks_first(self, other, f"__{name}__") and not is_asked_itself(other, f"__{name}__"):
+            return _asked(self, function, other, f"__{name}__", reflected=True)  # by what did not know the stand-in
+        computed = by_kind(self, function, other, self)
+        return unsupported(function, other, self) if computed is NotImplemented else computed
+
+    return method
+
+
+def _asks_first(number: Any, other: Any, method: str) -> bool:
+    """Whether Python asks the other operand by its own ``method``, and not a number what it makes of that.
+
+    Raises:
+        CaptureError: that depends on the kind of the number, which depends on the path.
+    """
+    if is_number(other) or base_value(other) is None:
+        return False
+    answers = {is_asked_first(kind, other, method) for kind in kinds_of(number)}
+    if len(answers) > 1:
+        require_one_kind((number,), f"meets a {type(other).__name__}")
+    return True in answers
+
+
+def _asked(number: Any, function: Callable[..., Any], other: Any, method: str, reflected: bool = False) -> Any:
+    """What a number of a class with a ``method`` of its own makes of a number of the run."""
+    if function in _OF_FLAGS and keeps_any_number(other):
+        flag = number.recorder.number_operation(function, (other, number) if reflected else (number, other))
+        if isinstance(flag, StagedNumber):
+            let_kind_vary(flag)  # it is of the class of the flag
+        return flag
+    if is_asked_itself(other, method):
+        return NotImplemented
+    kinds = f"{type(other).__name__} and {kind_of(number).__name__}"
+    message = f"no program has '{function.__name__.strip('_')}' of {kinds}, of which only the run knows one"
+    raise refuse("SG301", message, location=here(), hint=f"Use int(...) of the {type(other).__name__}.")
+
+
+def by_kind(number: Any, function: Callable[..., Any], left: Any, right: Any) -> Any:
+    """What Python's own number makes of an operator on two operands, of which ``number`` is the one it is asked of.
+
+    Returns:
+        The result, or ``NotImplemented`` where such a number knows nothing of such an operand.
+    """
+    other = right if left is number else left
+    if not is_number(other):
+        if is_of_numpy(other):
+            number.recorder.number_meets_array(number)
+        if function is operator.mul and type(other) in (list, tuple):
+            return number.recorder.repeated(other, number)
+        other = base_value(other)
+        if other is None:
+            return NotImplemented
+    operands = (number, other) if left is number else (other, number)
     if function in _OF_WHOLE_NUMBERS and any(kind_of(each) is float for each in operands):
         unsupported(function, *operands)
     return number.recorder.number_operation(function, operands)
 
 
-def _is_repeated(number: Any, other: Any, function: Callable[..., Any]) -> bool:
-    """Whether an operation on a staged number and what is none repeats a list or tuple; numpy's are refused."""
-    if is_of_numpy(other):
-        number.recorder.number_meets_array(number)
-    return function is operator.mul and type(other) in (list, tuple)
-
-
-def _reflected(function: Callable[..., Any]) -> Callable[..., Any]:
-    def method(self: Any, other: Any, *modulus: Any) -> Any:
-        if is_number(other):
-            return _computed(self, function, other, self)
-        if _is_repeated(self, other, function):
-            return self.recorder.repeated(other, self)
-        return unsupported(function, other, self)
-
-    return method
-
-
-def _compared(function: Callable[..., Any]) -> Callable[..., Any]:
+def _compared(function: Callable[..., Any], reflected: str) -> Callable[..., Any]:
     def method(self: Any, other: Any) -> Any:
-        if is_number(other):
-            return self.recorder.number_operation(function, (self, other))
-        if is_of_numpy(other):
-            self.recorder.number_meets_array(self)
-        if isinstance(other, numbers.Number) and not isinstance(other, torch.Tensor):  # a complex number, a fraction
-            unsupported(function, self, other)
-        return NotImplemented
+        if _asks_first(self, other, reflected):
+            return _asked(self, function, other, reflected)
+        computed = by_kind(self, function, self, other)
+        if computed is not NotImplemented:
+            return computed
+        return _compared_by(self, function, other, reflected)
 
     return method
+
+
+def _compared_by(number: Any, function: Callable[..., Any], other: Any, reflected: str) -> Any:
+    """A comparison with what is no number of Python's: never what Python's code in C makes of the stand-in."""
+    is_equality = function in (operator.eq, operator.ne)
+    if isinstance(other, Staged) or is_asked_itself(other, reflected):
+        return NotImplemented
+    kinds = kinds_of(number)
+    if is_equality:
+        known = {equal_number(kind, other) for kind in kinds}
+        if known == {UNEQUAL}:
+            return function is operator.ne
+        if len(known) == 1 and None not in known:
+            return number.recorder.number_operation(function, (number, known.pop()))
+    method = f"__{function.__name__}__"
+    if all(is_equal_to_none(kind, other, method, reflected) for kind in kinds):
+        return NotImplemented
+    return unsupported(function, number, other)
 
 
 def _unary(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
     def method(self: Any) -> Any:
-        return _computed(self, function, self)
+        if function in _OF_WHOLE_NUMBERS and kind_of(self) is float:
+            unsupported(function, self)
+        return self.recorder.number_operation(function, (self,))
 
     return method
 
@@ -193,6 +261,7 @@ BINARY: dict[str, Callable[[Any, Any], Any]] = {
     "xor": operator.xor,
     "divmod": divmod,
 }
+_OF_FLAGS = (operator.and_, operator.or_, operator.xor)
 _OF_WHOLE_NUMBERS = (operator.lshift, operator.rshift, operator.and_, operator.or_, operator.xor, operator.invert)
 COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
     "eq": operator.eq,
@@ -202,6 +271,16 @@ COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
     "gt": operator.gt,
     "ge": operator.ge,
 }
+REFLECTED_COMPARISONS = {
+    "__lt__": "__gt__",
+    "__gt__": "__lt__",
+    "__le__": "__ge__",
+    "__ge__": "__le__",
+    "__eq__": "__eq__",
+    "__ne__": "__ne__",
+}
+"""The method of the other operand that Python asks where the first knows no answer."""
+
 UNARY: dict[str, Callable[[Any], Any]] = {
     "neg": operator.neg,
     "pos": operator.pos,
@@ -210,16 +289,31 @@ UNARY: dict[str, Callable[[Any], Any]] = {
 }
 
 
+SLOTS: dict[str, tuple[Callable[..., Any], bool]] = {
+    **{f"__{name}__": (function, False) for name, function in (*BINARY.items(), *COMPARISONS.items())},
+    **{f"__r{name}__": (function, True) for name, function in BINARY.items()},
+}
+"""What the methods of Python's numbers with one operand compute, and whether the number stands on the right."""
+
+
+def by_method(number: Any, name: str, other: Any) -> Any:
+    """``number.name(other)`` as by the method that Python's own numbers have for an operator."""
+    function, reflected = SLOTS.get(name, (None, False))
+    if function is None or (base_value(other) is not None and not takes(kind_of(number), base_value(other))):
+        return NotImplemented
+    return by_kind(number, function, other, number) if reflected else by_kind(number, function, number, other)
+
+
 def _give(name: str, method: Callable[..., Any]) -> None:
     method.__name__ = f"__{name}__"
     setattr(StagedNumber, method.__name__, method)
 
 
 for _name, _function in BINARY.items():
-    _give(_name, _binary(_function, f"__r{_name}__"))
-    _give(f"r{_name}", _reflected(_function))
+    _give(_name, _binary(_function, _name))
+    _give(f"r{_name}", _reflected(_function, _name))
 for _name, _function in COMPARISONS.items():
-    _give(_name, _compared(_function))
+    _give(_name, _compared(_function, REFLECTED_COMPARISONS[f"__{_name}__"]))
 for _name, _operation in UNARY.items():
     _give(_name, _unary(_operation))
 
@@ -296,8 +390,18 @@ def let_kind_vary(number: Any) -> None:
 
 
 def is_number(value: object) -> bool:
-    """Whether ``value`` is a Python number (``int``, ``float``, ``bool``), staged or not: no scalar of numpy's."""
-    return isinstance(value, (StagedNumber, bool, int, float)) and not is_of_numpy(value)
+    """Whether ``value`` is a Python number, staged or not: of no class that is derived from ``int`` or ``float``."""
+    return type(value) in NUMBERS or isinstance(value, StagedNumber)
+
+
+def is_mixed(value: Any) -> bool:
+    """Whether the kind of a number is another on another path."""
+    return isinstance(value, StagedNumber) and getattr(value, "stillgraph_mixed", False)
+
+
+def kinds_of(value: Any) -> tuple[type, ...]:
+    """The kinds that a number may be of: where that depends on the path, those that are joined to the widest."""
+    return NUMBERS[: NUMBERS.index(kind_of(value)) + 1] if is_mixed(value) else (kind_of(value),)
 
 
 def is_of_numpy(value: object) -> bool:

@@ -22,8 +22,8 @@ from stillgraph.trace.collectives import COLLECTIVES
 from stillgraph.trace.frames import here, is_asked_by
 from stillgraph.trace.gradients import read_gradient, write_gradient, write_require
 from stillgraph.trace.lists import Leaf, StagedSpread
-from stillgraph.trace.number_results import is_mixed, refuse_mixed
-from stillgraph.trace.numbers import StagedNumber, is_number, kind_of
+from stillgraph.trace.number_results import refuse_mixed
+from stillgraph.trace.numbers import StagedNumber, is_mixed, is_number, kind_of
 from stillgraph.trace.on_fakes import takes_no_such_size, wants_plain_sizes
 from stillgraph.trace.spelling import as_node
 from stillgraph.trace.symbolic import is_fake, is_unknown
