@@ -30,6 +30,7 @@ from stillgraph.operators.foreign import before_method
 from stillgraph.operators.functions import OTHERS
 from stillgraph.operators.generators import call_generator
 from stillgraph.operators.hidden_state import MUTATORS, refuse_hidden_state, refuse_weak
+from stillgraph.operators.indices import as_index
 from stillgraph.operators.methods import method_of
 from stillgraph.operators.misread import name_demand, refuse_misread
 from stillgraph.operators.modules import call_in_turn, call_module, follow_parametrizations
@@ -458,6 +459,8 @@ def _call_builtin(method: BuiltinMethodType | MethodWrapperType, args: tuple[Any
     if method.__name__ in ("issubset", "issuperset", "isdisjoint"):
         _refuse_spread(method, args)
     is_plain = type(receiver) is list or type(receiver) is tuple
+    if is_plain and method.__name__ in ("pop", "insert") and args:
+        args = (as_index(capture, args[0]), *args[1:])
     looked_up = is_plain and bool(args) and _decided_in_the_run(method.__name__, args[0], receiver)
     if looked_up or (lists.is_spread(receiver) and method.__name__ not in lists.SAFE_METHODS):
         return _call_on_spread(receiver, method.__name__, args, kwargs)

@@ -17,7 +17,7 @@ from stillgraph.core.diagnostics import refuse
 from stillgraph.core.lookup import class_member
 from stillgraph.operators import checkpointing, lists, namespaces, optimizers, polyfilled, torchscript, trees
 from stillgraph.operators.attributes import attr, refuse_own_of_tensor
-from stillgraph.operators.booleans import is_, not_
+from stillgraph.operators.booleans import eq, in_, is_, ne, not_, ordered
 from stillgraph.operators.consumers import fold, is_looped_over, known_or_list
 from stillgraph.operators.generators import Mapped, Produced, filtered, generator_of, mapped
 from stillgraph.operators.methods import method_of
@@ -27,7 +27,7 @@ from stillgraph.operators.randomness import RANDOMNESS
 from stillgraph.operators.registries import require_known
 from stillgraph.operators.sequences import Range, RangeIterator, as_sequence
 from stillgraph.operators.sorting import sorted_
-from stillgraph.operators.stores import del_attr, del_past_class, set_attr, set_past_class
+from stillgraph.operators.stores import del_attr, del_item, del_past_class, item, set_attr, set_item, set_past_class
 from stillgraph.trace.arrays import StagedArray
 from stillgraph.trace.entries import container_of, some_keys
 from stillgraph.trace.frames import called, here, module_here
@@ -358,4 +358,12 @@ OTHERS: dict[Any, Callable[..., Any]] = {
     filter: _filter,
     functools.reduce: _reduce,
     sorted: _sorted,
+    **{getattr(operator, name): ordered(getattr(operator, name)) for name in ("lt", "le", "gt", "ge")},
+    operator.eq: eq,
+    operator.ne: ne,
+    operator.not_: not_,
+    operator.contains: lambda container, element: in_(element, container),
+    operator.getitem: item,
+    operator.setitem: set_item,
+    operator.delitem: del_item,
 }

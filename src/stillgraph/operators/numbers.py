@@ -26,6 +26,7 @@ from stillgraph.operators.consumers import fold, is_looped_over, known_or_list
 from stillgraph.operators.drawing import items_of
 from stillgraph.operators.generators import Produced, enumerated, strictly
 from stillgraph.operators.given import length_given
+from stillgraph.operators.indices import NOT_AN_INDEX, as_index
 from stillgraph.operators.methods import method_of
 from stillgraph.operators.stand_ins import kind_of_stand_in
 from stillgraph.operators.strings import format_, print_, repr_, str_
@@ -156,25 +157,33 @@ def range_(*bounds: Any) -> Any:
     """``range``; tensors with one element count as whole numbers."""
     for bound in bounds:
         if isinstance(bound, torch.Tensor) and (bound.dtype.is_floating_point or bound.dtype.is_complex):
-            raise TypeError("only integer tensors of a single element can be converted to an index")
+            raise TypeError(NOT_AN_INDEX)
     whole = [_from_tensor(int, b, range) if isinstance(b, torch.Tensor) else b for b in bounds]
     if not any(isinstance(b, StagedNumber) for b in whole):
         return range(*whole)
     require_one_kind(whole, "is the bound of a range")
-    whole = [each if is_number(each) else _as_index(each) for each in whole]
+    whole = [each if is_number(each) else index_of_object(each) for each in whole]
     if len(whole) > 3 or any(kind_of(each) is float for each in whole):
         unsupported(range, *whole)
     whole = [_as_kind(int, each) if isinstance(each, StagedBool) else each for each in whole]
     return sequences.Range(*((0, whole[0], 1) if len(whole) == 1 else (*whole, 1)[:3]))
 
 
-def _as_index(value: Any) -> int:
+def index(value: Any, /) -> Any:
+    """``operator.index``."""
+    found = as_index(_capture(), value)
+    if isinstance(found, StagedNumber):
+        return found if kind_of(found) is int else unsupported(operator.index, found)
+    return index_of_object(found)
+
+
+def index_of_object(value: Any) -> int:
     """What is no number in a place where Python wants a whole one: an object of the user's may give one."""
     from stillgraph.operators.calls import call
 
     method = method_of(value, "__index__")
-    index: int = operator.index(value) if method is None else call(method, value)
-    return index
+    found: int = operator.index(value) if method is None else call(method, value)
+    return found
 
 
 def _is_unknown(value: Any) -> bool:
@@ -205,12 +214,13 @@ def _take_over(parts: Iterable[Any]) -> bool:
 
 def enumerate_(iterable: Any, start: Any = 0) -> Any:
     """``enumerate``."""
-    if not isinstance(start, StagedNumber):
-        start = operator.index(start)
+    start = index(start)
     if isinstance(iterable, Produced) and not iterable.begun:
         return enumerated(iterable, start)
     sequence = _sequence(iterable)
     if sequence is None or not _take_over((sequence,)):
+        if isinstance(start, StagedNumber):
+            return ((start + position, each) for position, each in enumerate(iterable))
         return enumerate(iterable, start)
     return sequences.Enumerated(sequence, start)
 
@@ -490,14 +500,15 @@ def type_(*args: Any) -> Any:
     return type(*args)
 
 
-def abs_(value: Any, /) -> Any:
-    """``abs``."""
-    return abs(value)
-
-
-def round_(value: Any, ndigits: Any = None) -> Any:
-    """``round``; a tensor gives what eager gives."""
-    return round(value) if ndigits is None else round(value, ndigits)
+def round_(number: Any, ndigits: Any = None) -> Any:
+    """``round``."""
+    if ndigits is None:
+        return round(number)
+    if not isinstance(number, torch.Tensor):
+        ndigits = as_index(_capture(), ndigits)
+    if isinstance(ndigits, StagedNumber) and type(number) in (bool, int, float):
+        return _capture().number_operation(round, (number, ndigits))
+    return round(number, ndigits)
 
 
 def pow_(base: Any, exponent: Any, *modulo: Any) -> Any:
@@ -552,6 +563,8 @@ MEANINGS: dict[Any, Callable[..., Any]] = {
     repr: repr_,
     format: format_,
     pow: pow_,
+    round: round_,
+    operator.index: index,
     operator.truth: lambda value, /: bool_(value),
     **{getattr(math, name): math_(getattr(math, name)) for name in dir(math) if callable(getattr(math, name))},
 }

@@ -15,10 +15,11 @@ from stillgraph.core.files import is_torch
 from stillgraph.core.lookup import behind_proxy, class_member, of_class, own_attributes
 from stillgraph.operators import entries, lists
 from stillgraph.operators.globals import set_global
+from stillgraph.operators.indices import as_index, counted
 from stillgraph.operators.methods import binary, by_methods, method_of, set_by_descriptor
 from stillgraph.operators.namespaces import note_name
 from stillgraph.operators.picking import pick
-from stillgraph.operators.sequences import Indexed
+from stillgraph.operators.sequences import Indexed, Range
 from stillgraph.program.guards import Attribute, Source, item_of
 from stillgraph.program.module_tables import past_class
 from stillgraph.trace.arrays import StagedArray, beside_a_tensor, is_array, refuse_numbers
@@ -301,7 +302,7 @@ def _set_unknown(target: Any, key: Any, value: Any) -> bool:
     capture = session()
     if capture is None or not isinstance(target, (list, collections.deque)):
         return False
-    key = _whole_number(capture, key)
+    key = as_index(capture, key)
     if lists.is_spread(target):
         lists.set_at(capture, target, key, value)
         return True
@@ -309,13 +310,6 @@ def _set_unknown(target: Any, key: Any, value: Any) -> bool:
         lists.set_known(capture, target, key, value)
         return True
     return False
-
-
-def _whole_number(capture: Session, key: Any) -> Any:
-    """A tensor that is an index as a staged number; anything else as it is."""
-    if isinstance(key, torch.Tensor) and not key.dtype.is_floating_point:
-        return capture.fresh_result(int, capture.emit("call_function", operator.index, (key,), {}))
-    return key
 
 
 def del_item(target: Any, key: Any) -> None:
@@ -331,9 +325,11 @@ def del_item_past_class(target: Any, key: Any) -> None:
     """``del target[key]``, where the ``__delitem__`` that does it is no user's."""
     note_contents(target)
     capture = session()
+    if capture is not None and isinstance(target, (list, collections.deque)):
+        key = as_index(capture, key)
     staged = isinstance(key, StagedInt) or _cut_by_staged(key)
     if capture is not None and (lists.is_spread(target) or (type(target) is list and staged)):
-        lists.delete_at(capture, target, _whole_number(capture, key))
+        lists.delete_at(capture, target, key)
         return
     known = find(target, key) if capture is not None and isinstance(target, dict) else None
     if capture is not None and known is not None:
@@ -372,12 +368,14 @@ def item(target: Any, key: Any) -> Any:
 
             return call(method, target, key)
     if capture is not None and isinstance(target, (list, tuple, range, collections.deque)):
-        key = _whole_number(capture, key)
+        key = as_index(capture, key)
         if lists.is_spread(target) or (type(target) in (list, tuple) and _cut_by_staged(key)):
             return lists.at(capture, target, key)
         if isinstance(key, StagedInt):
             capture.before_risk()
             return _staged_item(capture, target, key)
+        if isinstance(target, range) and _cut_by_staged(key) and key.step is None:
+            return _cut_range(capture, target, key)
     if isinstance(target, collections.defaultdict):
         note_contents(target, certain=False)  # reading makes what is missing
     if capture is not None and isinstance(target, dict):
@@ -404,6 +402,20 @@ def _is_made_by_factory(target: Any, key: Any) -> bool:
 def _cut_by_staged(key: Any) -> bool:
     """Whether a key is a slice with a bound that only the run knows."""
     return isinstance(key, slice) and any(isinstance(b, StagedNumber) for b in (key.start, key.stop, key.step))
+
+
+def _cut_range(capture: Session, target: range, key: slice) -> Range:
+    start, stop = (
+        default if bound is None else _clamped(capture, bound, len(target))
+        for bound, default in ((key.start, 0), (key.stop, len(target)))
+    )
+    return Range(target.start + start * target.step, target.start + stop * target.step, target.step)
+
+
+def _clamped(capture: Session, bound: Any, length: int) -> Any:
+    """The bound of a slice as an index from 0 to the length of what is sliced."""
+    from_front = bound + length * (bound < 0)
+    return capture.number_operation(max, (capture.number_operation(min, (from_front, length)), 0))
 
 
 def _staged_item(capture: Session, target: Any, key: StagedInt) -> Any:
@@ -515,10 +527,12 @@ def inplace(symbol: str, left: Any, right: Any) -> Any:
     if session() is not None and by_methods(symbol, left, right, in_place=method is not None):
         return _BINARY[symbol](left, right)
     note_contents(left)
+    capture = session()
+    if symbol == "*" and capture is not None:
+        left, right = counted(capture, left, right)
     if symbol == "*" and type(left) is list and isinstance(right, StagedNumber):
         left[:] = left * right
         return left
-    capture = session()
     if capture is not None:
         capture.iterators.before_drawing(right)
         if isinstance(left, CONTAINERS) and _take_all(left, symbol, right):
