@@ -15,7 +15,7 @@ import torch
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.core.lookup import class_member
-from stillgraph.operators import entries, lists
+from stillgraph.operators import entries, lists, tables
 from stillgraph.operators.branches import places, select
 from stillgraph.operators.drawing import drawn
 from stillgraph.operators.methods import compared, method_of
@@ -24,7 +24,7 @@ from stillgraph.operators.sequences import StagedEntries
 from stillgraph.operators.truth import truth, truth_number
 from stillgraph.program.constants import is_constant
 from stillgraph.trace.caught import Caught, CaughtPart
-from stillgraph.trace.entries import container_of, find, holds_unknown, some_keys
+from stillgraph.trace.entries import container_of, find, holds_unknown, some_keys, table_of
 from stillgraph.trace.frames import called, here
 from stillgraph.trace.identities import Origin
 from stillgraph.trace.number_operands import UNEQUAL, equal_number
@@ -338,6 +338,8 @@ def in_(item: Any, container: Any) -> Any:
         return truth_number(capture, call(method, container, item))
     if lists.is_spread(container):
         return lists.contains(capture, container, item)
+    if isinstance(container, (dict, set, frozenset)) and table_of(container) is not None:
+        return tables.has(capture, container, item)
     if entries.is_staged_key(container, item):
         return entries.has(capture, container, item)
     if class_member(type(container), "__contains__") is None:

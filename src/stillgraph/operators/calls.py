@@ -20,7 +20,7 @@ from stillgraph.core.diagnostics import CaptureError, DemandError, Refusal, refu
 from stillgraph.core.files import is_dependency, is_distributions, is_standard_library, is_torch
 from stillgraph.core.lookup import class_member
 from stillgraph.core.weak_cache import weakly_cached
-from stillgraph.operators import acts, entries, lists, randomness, torchscript
+from stillgraph.operators import acts, entries, lists, randomness, tables, torchscript
 from stillgraph.operators.binding import call_python, fails_to_bind, is_iterable, takes_one
 from stillgraph.operators.caches import call_cached, refuse_counts, require_no_writes
 from stillgraph.operators.consumers import join, known_or_list, made, taken
@@ -453,6 +453,8 @@ def _call_builtin(method: BuiltinMethodType | MethodWrapperType, args: tuple[Any
         raise refuse("SG211", message, location=here())
     if isinstance(receiver, dict) and method.__name__ == "get" and args and entries.is_staged_key(receiver, args[0]):
         return entries.get(capture, receiver, *args)
+    if not kwargs and tables.takes(receiver, method.__name__, args):
+        return tables.call_method(capture, receiver, method.__name__, args)
     note_method(receiver, method.__name__, args)
     if container_of(receiver) is not None:
         return entries.call_method(capture, receiver, method.__name__, args, kwargs)

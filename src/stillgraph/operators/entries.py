@@ -12,11 +12,11 @@ from stillgraph.core.diagnostics import refuse
 from stillgraph.operators.branches import select
 from stillgraph.operators.picking import pick
 from stillgraph.operators.sequences import StagedEntries
-from stillgraph.trace.entries import MaybeKey, container_of, find, is_ranked, some_keys
+from stillgraph.trace.entries import MaybeKey, container_of, find, is_ranked, some_keys, table_of
 from stillgraph.trace.exits import Exit
 from stillgraph.trace.frames import called, here
 from stillgraph.trace.journal import ContentsPlace, kind_of_container, replace_contents
-from stillgraph.trace.numbers import StagedBool, StagedInt, StagedNumber
+from stillgraph.trace.numbers import StagedNumber
 from stillgraph.trace.session import Session
 from stillgraph.trace.staging import branch
 from stillgraph.trace.unknown import refuse_unknown
@@ -32,21 +32,22 @@ def contains(container: Any, item: Any) -> Any:
 
 
 # ---- a key that is a number which only the run knows
-_FEW = 32  # so many keys are compared one by one, which every lowering can do
+FEW = 32  # so many keys are compared one by one, which every lowering can do
 
 
 def is_staged_key(container: Any, key: Any) -> bool:
     """Whether a key has to be looked for in the run: among keys that are all numbers."""
     return (
         type(container) in (dict, set, frozenset)
-        and isinstance(key, (StagedInt, StagedBool))
+        and isinstance(key, StagedNumber)
+        and table_of(container) is None
         and all(isinstance(each, (int, float)) for each in container)
     )
 
 
 def has(capture: Session, container: Any, key: Any) -> Any:
     """``key in container``, for a staged key."""
-    if len(container) > _FEW:
+    if len(container) > FEW:
         return capture.fresh_result(bool, capture.emit("call_function", operator.contains, (list(container), key), {}))
     return functools.reduce(operator.or_, (key == each for each in container), False)
 
@@ -67,7 +68,7 @@ def look_up(capture: Session, container: dict[Any, Any], key: Any) -> Any:
 
 def _picked(capture: Session, container: dict[Any, Any], key: Any) -> Any:
     keys = list(container)
-    if len(keys) > _FEW:
+    if len(keys) > FEW:
         index = capture.fresh_result(int, capture.emit("call_function", operator.indexOf, (keys, key), {}))
     else:
         index = sum(position * (key == each) for position, each in enumerate(keys))

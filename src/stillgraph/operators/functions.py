@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import functools
+import itertools
 import operator
 import random
 import sys
@@ -18,23 +19,28 @@ from stillgraph.core.lookup import class_member
 from stillgraph.operators import checkpointing, lists, namespaces, optimizers, polyfilled, torchscript, trees
 from stillgraph.operators.attributes import attr, refuse_own_of_tensor
 from stillgraph.operators.booleans import eq, in_, is_, ne, not_, ordered
+from stillgraph.operators.branches import if_exp
+from stillgraph.operators.comprehensions import dict_, frozenset_, set_
 from stillgraph.operators.consumers import fold, is_looped_over, known_or_list
 from stillgraph.operators.generators import Mapped, Produced, filtered, generator_of, mapped
+from stillgraph.operators.indices import as_index
 from stillgraph.operators.methods import method_of
 from stillgraph.operators.numbers import zip_
 from stillgraph.operators.outside import OUTSIDE, at_run_time
 from stillgraph.operators.randomness import RANDOMNESS
 from stillgraph.operators.registries import require_known
-from stillgraph.operators.sequences import Range, RangeIterator, as_sequence
+from stillgraph.operators.sequences import Range, RangeIterator, Sliced, as_sequence
 from stillgraph.operators.sorting import sorted_
 from stillgraph.operators.stores import del_attr, del_item, del_past_class, item, set_attr, set_item, set_past_class
+from stillgraph.trace.arms import emit_raise
 from stillgraph.trace.arrays import StagedArray
-from stillgraph.trace.entries import container_of, some_keys
+from stillgraph.trace.entries import container_of, some_keys, table_of
 from stillgraph.trace.frames import called, here, module_here
 from stillgraph.trace.misled import PROPERTIES
 from stillgraph.trace.numbers import Staged, StagedNumber, kinds_of
 from stillgraph.trace.one_object import is_told_by_value
 from stillgraph.trace.session import Session, session
+from stillgraph.trace.signals import Diverged
 from stillgraph.trace.special import of_array
 from stillgraph.trace.symbolic import is_fake
 from stillgraph.trace.tensor_classes import make_subclass
@@ -161,6 +167,27 @@ def _has_unknown_length(iterable: Any) -> bool:
     return sequence is not None and not isinstance(sequence.length(), int)
 
 
+def _islice(iterable: Any, *bounds: Any) -> Any:
+    capture = session()
+    assert capture is not None
+    is_known = type(iterable) in (list, tuple) and 0 < len(bounds) < 3
+    cut = [as_index(capture, bound) for bound in bounds] if is_known else []
+    if not any(isinstance(bound, StagedNumber) for bound in cut):
+        return itertools.islice(iterable, *bounds)
+    for place, bound in enumerate(cut):
+        if bound is not None:
+            _require_count(capture, bound, "Stop argument" if place == len(cut) - 1 else "Indices")
+    return Sliced(item(iterable, slice(*cut)))
+
+
+def _require_count(capture: Session, bound: Any, what: str) -> None:
+    def fail() -> NoReturn:
+        emit_raise(capture, ValueError(f"{what} for islice() must be None or an integer: 0 <= x <= sys.maxsize."))
+        raise Diverged
+
+    if_exp(bound < 0, fail, lambda: None)
+
+
 def _filter(function: Any, iterable: Any) -> Any:
     test = (lambda value: value) if function is None else (lambda value: _call(function, value))
     return filtered(iterable, test)
@@ -173,6 +200,8 @@ def _reduce(function: Any, iterable: Any, *initial: Any) -> Any:
 
 
 def _sorted(iterable: Any, *, key: Any = None, reverse: bool = False) -> Any:
+    table = table_of(iterable) if isinstance(iterable, (set, frozenset)) else None
+    iterable = iterable if table is None else table.keys
     return sorted_(_call, iterable, key=key, reverse=reverse)
 
 
@@ -356,8 +385,12 @@ OTHERS: dict[Any, Callable[..., Any]] = {
     iter: _iter,
     map: _map,
     filter: _filter,
+    itertools.islice: _islice,
     functools.reduce: _reduce,
     sorted: _sorted,
+    set: set_,
+    frozenset: frozenset_,
+    dict: dict_,
     **{getattr(operator, name): ordered(getattr(operator, name)) for name in ("lt", "le", "gt", "ge")},
     operator.eq: eq,
     operator.ne: ne,

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 from stillgraph.program import operations
 from stillgraph.program.constants import is_constant
 from stillgraph.program.types import TableType
-from stillgraph.trace import lists
+from stillgraph.trace import entries, lists
 from stillgraph.trace.arms import emit_raise
 from stillgraph.trace.elements import freeze_elements, may_repeat
 from stillgraph.trace.lists import StagedList, StagedSpread
@@ -32,6 +32,12 @@ def length(capture: Session, value: Sequence[Any]) -> Any:
         if type(child) is StagedSpread:
             total = total + _count(capture, child.columns[0])
     return total
+
+
+def entry_count(capture: Session, container: Any) -> Any:
+    """``len`` of a dict or set of which only the run knows all keys."""
+    table = entries.table_of(container)
+    return entries.length(container) if table is None else length(capture, table.keys)
 
 
 def _count(capture: Session, column: StagedList) -> Any:

@@ -6,6 +6,7 @@ Its error names a class of ours and is none of the user's: no handler of the use
 from __future__ import annotations
 
 import bisect
+import collections
 import heapq
 import itertools
 import re
@@ -83,7 +84,7 @@ def name_demand(function: Any, refused: Refusal) -> None:
 
 
 def _hint_of(function: Any) -> str | None:
-    if isinstance(getattr(function, "__self__", None), (list, tuple)):
+    if isinstance(getattr(function, "__self__", None), (list, tuple, collections.deque)):
         return _OF_LISTS.get(function.__name__)
     try:
         return _OF_FUNCTIONS.get(function)

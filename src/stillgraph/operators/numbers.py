@@ -35,7 +35,6 @@ from stillgraph.trace.arms import emit_raise
 from stillgraph.trace.arrays import StagedArray, require_one_element
 from stillgraph.trace.caught import Caught, CaughtPart
 from stillgraph.trace.entries import container_of
-from stillgraph.trace.entries import length as entry_count
 from stillgraph.trace.exits import BREAK, Exit
 from stillgraph.trace.frames import here, module_here
 from stillgraph.trace.narrowing import is_optional
@@ -144,7 +143,7 @@ def len_(value: Any, /) -> Any:
         return lists.length(_capture(), value)
     known = container_of(value)
     if known is not None:
-        return entry_count(known)
+        return lists.entry_count(_capture(), known)
     method = of_class(value, "__len__")
     if method is not None and not isinstance(value, (list, tuple, dict, str, set)):
         from stillgraph.operators.calls import call
@@ -220,7 +219,7 @@ def enumerate_(iterable: Any, start: Any = 0) -> Any:
     sequence = _sequence(iterable)
     if sequence is None or not _take_over((sequence,)):
         if isinstance(start, StagedNumber):
-            return ((start + position, each) for position, each in enumerate(iterable))
+            return ((operator.add(start, position), each) for position, each in enumerate(iterable))
         return enumerate(iterable, start)
     return sequences.Enumerated(sequence, start)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import operator
 from collections.abc import Iterator
 from typing import Any, NoReturn, Protocol, runtime_checkable
@@ -13,7 +14,7 @@ from stillgraph.operators import lists
 from stillgraph.operators.stand_ins import StandIn
 from stillgraph.trace import entries
 from stillgraph.trace.arrays import StagedArray
-from stillgraph.trace.frames import here
+from stillgraph.trace.frames import called, here
 from stillgraph.trace.numbers import StagedNumber, is_number
 from stillgraph.trace.session import session
 from stillgraph.trace.special import read_shape
@@ -286,6 +287,14 @@ class Listed(Indexed):
         return item(self.items, index)
 
 
+class Sliced(Listed, kind=itertools.islice):
+    """``itertools.islice`` of a list, some of whose bounds are staged: what is cut out of it."""
+
+    __slots__ = ()
+
+    once = True
+
+
 class Enumerated(Indexed, kind=enumerate):
     """``enumerate(inner, start)``."""
 
@@ -384,7 +393,9 @@ class StagedEntries(Indexed):
 
     def length(self) -> Any:
         known = entries.container_of(self.container)
-        return len(self.container) if known is None else entries.length(known)
+        capture = session()
+        assert capture is not None
+        return len(self.container) if known is None else lists.entry_count(capture, known)
 
     def at(self, index: Any) -> Any:
         raise refuse_unknown("SG211", "which element comes at which position, only the run knows", self.container)
@@ -426,4 +437,12 @@ def as_sequence(iterable: Any) -> Any:
         return Listed(iterable)
     if lists.is_spread(iterable):
         return Listed(iterable)
-    return None if entries.container_of(iterable) is None else StagedEntries(iterable)
+    if entries.container_of(iterable) is None:
+        return None
+    table = entries.table_of(iterable) if isinstance(iterable, (dict, set, frozenset)) else None
+    if table is None:
+        return StagedEntries(iterable)
+    if not isinstance(iterable, dict):
+        what = f"{called(iterable)}, a set of numbers that only the run knows, is run over"
+        raise refuse("SG211", what, location=here(), hint="Run over sorted(...) of it: Python's order is the run's.")
+    return Listed(table.keys)

@@ -13,7 +13,7 @@ import torch
 from stillgraph.core.diagnostics import refuse
 from stillgraph.core.files import is_torch
 from stillgraph.core.lookup import behind_proxy, class_member, of_class, own_attributes
-from stillgraph.operators import entries, lists
+from stillgraph.operators import entries, lists, tables
 from stillgraph.operators.globals import set_global
 from stillgraph.operators.indices import as_index, counted
 from stillgraph.operators.methods import binary, by_methods, method_of, set_by_descriptor
@@ -276,7 +276,9 @@ def set_item_past_class(target: Any, key: Any, value: Any) -> None:
             value = known_or_list(value)
         if capture is not None and isinstance(target, (dict, list, collections.deque)):
             promote_item(capture, target, key, value)
-        if isinstance(target, dict) and capture is not None:
+        if capture is not None and tables.is_by_table(target, key):
+            tables.put(capture, target, key, value)
+        elif isinstance(target, dict) and capture is not None:
             entries.put(capture, target, key, value)
         elif isinstance(target, CONTAINERS):
             kind_of_container(target).__setitem__(target, key, value)
@@ -331,6 +333,9 @@ def del_item_past_class(target: Any, key: Any) -> None:
     if capture is not None and (lists.is_spread(target) or (type(target) is list and staged)):
         lists.delete_at(capture, target, key)
         return
+    if capture is not None and isinstance(target, dict) and tables.is_by_table(target, key):
+        tables.delete(capture, target, key)
+        return
     known = find(target, key) if capture is not None and isinstance(target, dict) else None
     if capture is not None and known is not None:
         entries.delete(capture, target, known)
@@ -379,6 +384,8 @@ def item(target: Any, key: Any) -> Any:
     if isinstance(target, collections.defaultdict):
         note_contents(target, certain=False)  # reading makes what is missing
     if capture is not None and isinstance(target, dict):
+        if tables.is_looked_up(target, key):
+            return tables.at(capture, target, key)
         if target and entries.is_staged_key(target, key):
             return entries.look_up(capture, target, key)
         known = find(target, key)

@@ -46,7 +46,7 @@ def truth(session: Session, value: Any) -> Any:
     if lists.is_spread(value):
         return operator.ne(lists.length(session, value), 0)
     if entries.container_of(value) is not None:
-        return operator.ne(entries.length(value), 0)
+        return operator.ne(lists.entry_count(session, value), 0)
     if value is None or isinstance(value, (bool, int, float, str, tuple, list, dict)):
         return bool(value)
     return _object_truth(session, value)

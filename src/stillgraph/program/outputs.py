@@ -100,6 +100,24 @@ class Keys:
         return made
 
 
+@dataclass(frozen=True)
+class Column:
+    """Stands in the context of a dict or set whose keys only the run knows: a child has all of them, or all values."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return f"its {self.name}"
+
+
+KEYS, VALUES = Column("keys"), Column("values")
+
+
+def has_table(context: Any) -> bool:
+    """Whether the children of a dict or set are the list of its keys and that of its values."""
+    return context is not None and KEYS in tuple(context)
+
+
 @dataclass(frozen=True, eq=False)
 class Instance:
     """A fresh plain object (a dataclass, say): its class, and a template for each entry of its ``__dict__``."""

@@ -30,6 +30,7 @@ from stillgraph.program.outputs import (
     Shared,
     Template,
     certain_outputs,
+    has_table,
     nodes_of,
 )
 from stillgraph.runtime.effects import replace_contents, write_effect
@@ -326,6 +327,9 @@ class _Builder:
         """A container with its children written out."""
         listed = ", ".join(children)
         kind, context = template.type, template.context
+        if issubclass(kind, (dict, set, frozenset)) and has_table(context):
+            made = f"dict(zip({listed}))" if issubclass(kind, dict) else f"{kind.__name__}({listed})"
+            return self._restored(template, made)
         if kind is tuple:
             return f"({listed}{',' if len(children) == 1 else ''})"
         if kind is list:

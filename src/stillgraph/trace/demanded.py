@@ -57,8 +57,8 @@ def demanded(session: Session, value: Any, what: str) -> Any:
             return decided
     if isinstance(value, StagedNumber) and current() is session:
         ask_for_constants(session, value)
-    if what == "index" and _is_asked_by_rewritten_code(session):
-        session.follow_all()  # by an operator that is left to Python: a list that is repeated
+    if what in ("index", "hash") and _is_asked_by_rewritten_code(session):
+        session.follow_all()  # by what is left to Python: a list that is repeated, the display of a dict
     if what == "bool" and not session.knowledge.tries and _is_asked_by_rewritten_code(session):
         raise Restart("tries", None)  # by a condition in a `finally` with exits, perhaps, which stays Python's
     if what == "text":

@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.core.shown import shown_key
-from stillgraph.program.outputs import Keys
+from stillgraph.program.outputs import KEYS, VALUES, Keys, has_table
 from stillgraph.program.types import JoinFailure
 from stillgraph.trace.frames import here
 from stillgraph.trace.journal import MISSING
+from stillgraph.trace.number_operands import NUMBERS
 from stillgraph.trace.numbers import Staged
 
 if TYPE_CHECKING:
@@ -25,11 +26,14 @@ if TYPE_CHECKING:
 
 
 KINDS_OF_DICT = (collections.OrderedDict, collections.defaultdict, collections.Counter)
+_WITH_TABLES = (dict, set, frozenset, *KINDS_OF_DICT)
 
 
 def some_keys(value: Any) -> str:
     """A container with keys that may be missing, as messages name it."""
     found = container_of(value)
+    if found is not None and table_of(found) is not None:
+        return f"a {type(found).__name__} with keys that only the run knows"
     keys = [shown_key(key.key) for key in found or () if type(key) is MaybeKey and key.present is not True]
     kind = type(value if found is None else found).__name__
     if not 0 < len(keys) <= _MOST_SHOWN:
@@ -84,6 +88,45 @@ class MaybeKey(Staged):
     __truediv__ = __rtruediv__ = __mod__ = __neg__ = _refuse
 
 
+class Table(Staged):
+    """Stands in a dict or set for all its keys, which are numbers that only the run knows, and for what it has by them.
+
+    It is never changed: a dict that is changed gets another.
+
+    Attributes:
+        keys: a list, whose length only the run may know.
+        values: likewise, in the same order; None for a set.
+    """
+
+    __slots__ = ("keys", "values")
+
+    def __init__(self, keys: list[Any], values: list[Any] | None) -> None:
+        self.keys = keys
+        self.values = values
+
+    def _refuse(self, *args: Any, **kwargs: Any) -> NoReturn:
+        raise refuse("SG211", "the keys of a dict or set that only the run knows are needed before it", location=here())
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name.startswith("__") and name.endswith("__"):
+            raise AttributeError(name)
+        self._refuse()
+
+    __hash__ = object.__hash__
+    __bool__ = __int__ = __float__ = __index__ = __len__ = __iter__ = __call__ = __contains__ = _refuse
+    __str__ = __repr__ = __format__ = __getitem__ = __setitem__ = __delitem__ = _refuse
+    __lt__ = __le__ = __gt__ = __ge__ = __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = _refuse
+    __truediv__ = __rtruediv__ = __mod__ = __neg__ = _refuse
+
+
+def table_of(container: Any) -> Table | None:
+    """What stands for all keys of a dict or set that only the run knows."""
+    if len(container) != 1 or type(container) not in _WITH_TABLES:
+        return None
+    (key,) = container
+    return key if type(key) is Table else None
+
+
 @dataclass(frozen=True, eq=False)
 class Entry:
     """What a dict has for a `MaybeKey`; a child of the dict's `Parts`."""
@@ -93,9 +136,9 @@ class Entry:
     rank: Any = None
 
 
-def maybe_keys(container: Any) -> list[MaybeKey]:
-    """The keys or elements of which only the run knows whether they are there."""
-    return [key for key in container if type(key) is MaybeKey]
+def maybe_keys(container: Any) -> list[Any]:
+    """What stands for keys of which only the run knows whether they are there: a `MaybeKey` each, or one `Table`."""
+    return [key for key in container if type(key) is MaybeKey or type(key) is Table]
 
 
 class _Probe:
@@ -121,6 +164,8 @@ class _Probe:
 
 def find(container: Any, key: Any) -> MaybeKey | None:
     """What stands for a key, if only the run knows whether that is there."""
+    if isinstance(key, Staged) or table_of(container) is not None:
+        return None
     if type(key).__module__ != "builtins":  # whose __eq__ may be the user's, and seen
         return next((each for each in maybe_keys(container) if each.key is key or each.key == key), None)
     probe = _Probe(key)
@@ -175,6 +220,9 @@ def elements(value: Any) -> list[tuple[Any, Any]]:
 # ---- taking apart
 def dict_parts(value: dict[Any, Any]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
     """The keys of a dict and its children."""
+    table = table_of(value)
+    if table is not None:
+        return (KEYS, VALUES), (table.keys, table.values)
     if is_ranked(value) and len(maybe_keys(value)) < len(value):
         raise refuse("SG211", "a dict whose keys have no one order is put together with another", location=here())
     pairs = [(k.key, Entry(k.present, v, k.rank)) if type(k) is MaybeKey else (k, v) for k, v in value.items()]
@@ -183,6 +231,8 @@ def dict_parts(value: dict[Any, Any]) -> tuple[tuple[Any, ...], tuple[Any, ...]]
 
 def make_dict(keys: Sequence[Any], children: Sequence[Any]) -> dict[Any, Any]:
     """The dict with these keys and children."""
+    if tuple(keys) == (KEYS, VALUES):
+        return {Table(*children): None}
     made: dict[Any, Any] = {}
     for key, child in zip(keys, children):
         if not isinstance(child, Entry):
@@ -196,12 +246,17 @@ def make_dict(keys: Sequence[Any], children: Sequence[Any]) -> dict[Any, Any]:
 
 def set_parts(value: set[Any]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
     """The elements of a set and, as its children, whether each is there."""
+    table = table_of(value)
+    if table is not None:
+        return (KEYS,), (table.keys,)
     pairs = [(e.key, e.present) if type(e) is MaybeKey else (e, True) for e in value]
     return tuple(element for element, _ in pairs), tuple(present for _, present in pairs)
 
 
 def make_set(elements: Sequence[Any], children: Sequence[Any]) -> set[Any]:
     """The set of those elements that are there."""
+    if tuple(elements) == (KEYS,):
+        return {Table(children[0], None)}
     pairs = zip(elements, children)
     return {e if present is True else MaybeKey(e, present) for e, present in pairs if present is not False}
 
@@ -212,9 +267,55 @@ def is_keyed(parts: Parts | None) -> bool:
     return parts is not None and parts.type in (dict, set, *KINDS_OF_DICT)
 
 
+def alike(first: Parts, second: Parts) -> tuple[Parts, Parts]:
+    """Parts of two dicts or sets, both as columns of keys and values where one is.
+
+    Raises:
+        JoinFailure: the other has keys that are no numbers, or are there on some paths only.
+    """
+    tables = [has_table(parts.context) for parts in (first, second)]
+    if tables[0] == tables[1]:
+        return first, second
+    return (first, _as_table(second)) if tables[0] else (_as_table(first), second)
+
+
+def _as_table(parts: Parts) -> Parts:
+    require_numbers(parts.context)
+    if any(isinstance(child, Entry) or (parts.type is set and child is not True) for child in parts.children):
+        raise JoinFailure("SG203", "a dict or set has keys that only the run knows, and one on some paths only")
+    keys = list(parts.context)
+    if parts.type is set:
+        return with_keys(parts, (KEYS,), (keys,))
+    return with_keys(parts, (KEYS, VALUES), (keys, list(parts.children)))
+
+
+def with_keys(parts: Parts, keys: tuple[Any, ...], children: tuple[Any, ...]) -> Parts:
+    """The parts of a dict or set of the same kind with other keys."""
+    kind, context = parts.type, parts.context
+
+    def rebuild(new: list[Any]) -> Any:
+        made: Any = make_set(keys, new) if kind is set else make_dict(keys, new)
+        return context.restore(kind, made) if isinstance(context, Keys) else made
+
+    now = replace(context, keys=keys) if isinstance(context, Keys) else keys
+    names = tuple(f"[{shown_key(key)}]" for key in keys)
+    return replace(parts, context=now, names=names, children=children, rebuild=rebuild)
+
+
+def require_numbers(keys: Any) -> None:
+    """Refuse keys that are no plain numbers beside such as only the run knows.
+
+    Raises:
+        JoinFailure: there is one.
+    """
+    for key in keys:
+        if type(key) not in NUMBERS:
+            raise JoinFailure("SG203", f"a dict or set has keys that only the run knows, and {key!r}")
+
+
 def is_ranked(container: Any) -> bool:
     """Whether only the run knows the order of a dict's keys."""
-    return any(key.rank is not None for key in maybe_keys(container))
+    return any(type(key) is MaybeKey and key.rank is not None for key in maybe_keys(container))
 
 
 @dataclass(frozen=True)
@@ -233,15 +334,7 @@ class Cover:
             children = [mine.get(key, False) for key in self.keys]
         else:
             children = [self._child(parts, mine, index) for index in range(len(self.keys))]
-        keys, kind, context = self.keys, parts.type, parts.context
-        names = tuple(f"[{shown_key(key)}]" for key in keys)
-
-        def rebuild(new: list[Any]) -> Any:
-            made: Any = make_set(keys, new) if kind is set else make_dict(keys, new)
-            return context.restore(kind, made) if isinstance(context, Keys) else made
-
-        now = replace(context, keys=keys) if isinstance(context, Keys) else keys
-        return replace(parts, context=now, names=names, children=tuple(children), rebuild=rebuild)
+        return with_keys(parts, self.keys, tuple(children))
 
     def _child(self, parts: Parts, mine: dict[Any, Any], index: int) -> Any:
         key = self.keys[index]
@@ -273,7 +366,8 @@ def cover(first: Parts, second: Parts) -> Cover:
     ranked = merged is None and first.type is not set
     keys = merged if merged is not None else [*left, *(key for key in right if key not in sides[0])]
     entries = (i for i, k in enumerate(keys) if ranked or any(isinstance(side.get(k, ABSENT), Entry) for side in sides))
-    is_unknown = first.type is set and any(side.get(key) is not True for side in sides for key in keys)
+    has_flags = first.type is set and not has_table(first.context)
+    is_unknown = has_flags and any(side.get(key) is not True for side in sides for key in keys)
     found = frozenset(entries)
     return Cover(tuple(keys), ranked, found, is_unknown or bool(found))
 

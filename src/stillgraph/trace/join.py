@@ -25,7 +25,7 @@ from stillgraph.trace.arrays import StagedArray
 from stillgraph.trace.assigned import Line, nowhere
 from stillgraph.trace.containers import Parts, holds_staged, instance_parts, split
 from stillgraph.trace.elements import View, freeze_elements, leading, refuse_changed, wants_columns
-from stillgraph.trace.entries import Entry, cover, is_keyed
+from stillgraph.trace.entries import Entry, alike, cover, is_keyed
 from stillgraph.trace.exits import Exit
 from stillgraph.trace.identities import Origin
 from stillgraph.trace.journal import MISSING, Place
@@ -216,6 +216,7 @@ class Joiner:
             hint = TWO_TEXTS if isinstance(left, str) and isinstance(right, str) else None
             raise JoinFailure("SG203", f"{describe(left)} on one path, {describe(right)} on the other", hint)
         if is_keyed(first):
+            first, second = alike(first, second)
             both = cover(first, second)
             if both.is_unknown:
                 self.recorder.before_unknown_length()

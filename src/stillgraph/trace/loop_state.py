@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from stillgraph.program.constants import is_table, united
+from stillgraph.program.outputs import has_table
 from stillgraph.program.types import (
     JoinFailure,
     ListType,
@@ -21,7 +22,7 @@ from stillgraph.program.types import (
 )
 from stillgraph.trace.containers import Parts, split
 from stillgraph.trace.elements import View, leading, refuse_changed, wants_columns
-from stillgraph.trace.entries import ABSENT, Cover, Entry, cover, is_keyed
+from stillgraph.trace.entries import ABSENT, Cover, Entry, alike, cover, is_keyed
 from stillgraph.trace.exits import Exit
 from stillgraph.trace.identities import Origin
 from stillgraph.trace.join import DEAD, Joiner, has_leaf, is_empty, same_constant
@@ -225,6 +226,10 @@ def _widen_children(joiner: Joiner, state: Tree, after: Any, place: str) -> Stat
 
 def _covering(joiner: Joiner, state: Tree, after: Parts) -> Tree:
     """The state of a dict or set with children for the keys that an iteration leaves too."""
+    if has_table(after.context) and not has_table(state.parts.context):
+        entry, _ = alike(replace(state.parts, children=tuple(map(entry_of, state.children))), after)
+        state = Tree(entry, tuple(map(Fixed, entry.children)))
+    after = alike(state.parts, after)[1]
     both = cover(replace(state.parts, children=tuple(map(_as_child, state.children))), after)
     if both.is_unknown:
         joiner.recorder.before_unknown_length()
@@ -283,6 +288,7 @@ def like(state: Tree, parts: Parts) -> Parts:
     """What a container holds, with children for all that the state of a dict or set has."""
     if not is_keyed(parts):
         return parts
+    parts = alike(state.parts, parts)[1]
     entries = frozenset(index for index, child in enumerate(state.children) if _is_entry(child))
     ranked = any(getattr(_as_child(state.children[index]), "rank", None) is not None for index in entries)
     return Cover(tuple(state.parts.context), ranked, entries).of(parts)

@@ -33,6 +33,7 @@ from stillgraph.program.guards import Attribute, Cell, Global, Source, item_of
 from stillgraph.program.module_tables import past_class
 from stillgraph.program.outputs import (
     BOUND,
+    KEYS,
     Choice,
     Constant,
     Container,
@@ -44,13 +45,14 @@ from stillgraph.program.outputs import (
     Same,
     Shared,
     Template,
+    has_table,
 )
 from stillgraph.program.types import TableType
 from stillgraph.trace.arrays import StagedArray
 from stillgraph.trace.containers import Parts, holds_staged, split
 from stillgraph.trace.context_variables import ContextPlace
 from stillgraph.trace.elsewhere import FOLLOWED
-from stillgraph.trace.entries import Entry, MaybeKey
+from stillgraph.trace.entries import Entry, MaybeKey, table_of
 from stillgraph.trace.fresh import has_shared_methods, is_plain_object, is_shared, kept
 from stillgraph.trace.identities import AMBIGUOUS, Origin
 from stillgraph.trace.inputs import is_constant
@@ -261,6 +263,9 @@ class Results:
         self._shared[id(value)] = len(self._shared)
         self._alive.append(value)
         if type(value) in (set, frozenset):
+            table = table_of(value)
+            if table is not None:
+                return Container(type(value), (KEYS,), (self.template(table.keys),))
             return Container(type(value), None, tuple(map(self._element_of_set, value)))
         if parts is None or parts.attributes:
             return Instance(type(value), tuple((n, self.template(v)) for n, v in vars(value).items()))
@@ -296,7 +301,8 @@ class Results:
         Raises:
             CaptureError: it has one.
         """
-        for key in parts.context if issubclass(parts.type, dict) else ():
+        has_keys = issubclass(parts.type, dict) and not has_table(parts.context)
+        for key in parts.context if has_keys else ():
             for each in filter(self._is_made, _within(key)):
                 what = f"a dict is {self._what} with a key that the function makes, {describe(each)}"
                 hint = "Make the key outside the static function, or return pairs: [(key, value), ...]."

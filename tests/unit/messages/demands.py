@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bisect
+import collections
 import functools
 import heapq
 import itertools
@@ -182,7 +183,7 @@ def taken_by_a_loop(x: Tensor) -> Any:
 # ---- Python's own functions
 @refused("SG301", X)
 def looked_for_in_a_list(x: Tensor) -> Any:
-    return x * (x * 0 + 1).tolist().index(1.0)
+    return x * collections.deque((x * 0 + 1).tolist()).index(1.0)
 
 
 @mends(looked_for_in_a_list, X)

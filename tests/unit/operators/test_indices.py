@@ -42,7 +42,9 @@ def changed(n: Tensor) -> Any:
 
 
 def others(n: Tensor) -> Any:
-    return list(enumerate("ab", n)), list(itertools.islice([1, 2, 3], n)), round(2.345, n), round(2.345, int(n)), n << n
+    start = list(enumerate("ab", n))
+    cut = list(itertools.islice([1, 2, 3], n)), list(itertools.islice((4, 5, 6, 7), int(n), n + 1))
+    return start, cut, round(2.345, n), round(2.345, int(n)), n << n
 
 
 def out_of_range(n: Tensor) -> Any:

@@ -26,12 +26,12 @@ def _build_list(frame: Frame, count: int) -> None:
 
 
 def _build_set(frame: Frame, count: int) -> None:
-    frame.push(frame.act(set, frame.take(count)))
+    frame.push(frame.act(call, set, frame.take(count)))
 
 
 def _build_map(frame: Frame, count: int) -> None:
     given = frame.take(2 * count)
-    frame.push(frame.act(dict, zip(given[::2], given[1::2])))
+    frame.push(frame.act(call, dict, list(zip(given[::2], given[1::2]))))
 
 
 def _build_const_key_map(frame: Frame, count: int) -> None:
