@@ -36,7 +36,7 @@ from stillgraph.operators.misread import name_demand, refuse_misread
 from stillgraph.operators.modules import call_in_turn, call_module, follow_parametrizations
 from stillgraph.operators.namespaces import note_method
 from stillgraph.operators.number_methods import is_declined, slot_on_staged
-from stillgraph.operators.numbers import MEANINGS, known_or_list
+from stillgraph.operators.numbers import MEANINGS
 from stillgraph.operators.optimizers import call_optimizer, is_optimizers
 from stillgraph.operators.outside import OUTSIDE
 from stillgraph.operators.pickling import before_pickling
@@ -61,7 +61,7 @@ from stillgraph.operators.wrappers import WRAPPERS, refuse_unseen
 from stillgraph.trace import context_variables
 from stillgraph.trace.arrays import StagedArray, call_numpy, is_array, is_numpy, refuse_numbers
 from stillgraph.trace.compiled import behind_compiler
-from stillgraph.trace.entries import MaybeKey, container_of, holds_unknown, some_keys
+from stillgraph.trace.entries import MaybeKey, Table, container_of, holds_unknown, some_keys
 from stillgraph.trace.frames import called, here, is_transform, surrounds_with_mode
 from stillgraph.trace.journal import MISSING, CellPlace
 from stillgraph.trace.lists import StagedSpread
@@ -90,7 +90,7 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
         return function.value.either(lambda value: call(getattr(value, function.name), *args, **kwargs))
     if isinstance(function, Unjoined):
         return function.either(lambda chosen: call(chosen, *args, **kwargs))
-    if any(type(value) is StagedSpread or type(value) is MaybeKey for value in (*args, *kwargs.values())):
+    if any(type(value) in (StagedSpread, MaybeKey, Table) for value in (*args, *kwargs.values())):
         message = "only the run knows how many arguments a call has: a list of unknown length stands behind its '*'"
         raise refuse("SG210", message, location=here())
     if capture.stale and not capture.settling.clears(function):

@@ -9,13 +9,9 @@ from stillgraph.operators import entries, tables
 from stillgraph.operators.drawing import drawn
 from stillgraph.operators.generators import Produced
 from stillgraph.operators.loops import for_
-from stillgraph.operators.consumers import known_or_list
 from stillgraph.operators.sequences import as_sequence
 from stillgraph.operators.stores import note_contents, set_item
 from stillgraph.operators.truth import truth
-from stillgraph.trace.entries import Table, table_of
-from stillgraph.trace.lists import StagedSpread
-from stillgraph.trace.numbers import StagedNumber
 from stillgraph.trace.session import session
 from stillgraph.trace.staging import branch
 from stillgraph.trace.unjoined import Unjoined
@@ -96,37 +92,3 @@ def set_of(iterable: Any, element: Element, test: Element | None = None, flat: b
 def dict_of(iterable: Any, element: Element, test: Element | None = None, flat: bool = False) -> dict[Any, Any]:
     """``{key: value for x in iterable if test(x)}``, ``element`` giving ``(key, value)``."""
     return _comprehended(iterable, element, test, flat, {}, _add_to_dict)  # type: ignore[no-any-return]  # the dict
-
-
-def set_(iterable: Any = (), /) -> Any:
-    """``set``."""
-    return _set_or_frozen(set, iterable)
-
-
-def frozenset_(iterable: Any = (), /) -> Any:
-    """``frozenset``."""
-    return _set_or_frozen(frozenset, iterable)
-
-
-def dict_(*given: Any, **named: Any) -> Any:
-    """``dict``."""
-    if len(given) != 1 or hasattr(given[0], "keys"):
-        return dict(*given, **named)
-    pairs = [tuple(pair) for pair in known_or_list(given[0])]
-    if not any(isinstance(key, StagedNumber) for key, *_ in pairs):
-        return dict(pairs, **named)
-    result = dict_of(pairs, lambda pair: pair)
-    result.update(named)
-    return result
-
-
-def _set_or_frozen(kind: Any, iterable: Any) -> Any:
-    if isinstance(iterable, (set, frozenset, dict)):
-        table = table_of(iterable)
-        return kind(iterable) if table is None else kind([Table(table.keys, None)])
-    items = known_or_list(iterable)
-    if not isinstance(items, (list, tuple)):
-        items = list(items)
-    if not any(isinstance(item, (StagedNumber, StagedSpread)) for item in items):
-        return kind(items)
-    return kind(set_of(items, lambda item: item))

@@ -23,7 +23,7 @@ from stillgraph.operators.comprehensions import list_of
 from stillgraph.operators.drawing import drawn
 from stillgraph.operators.generators import Produced
 from stillgraph.operators.loops import Context, for_
-from stillgraph.operators.sequences import Range, RangeIterator, StagedRows, as_sequence
+from stillgraph.operators.sequences import Listed, Range, RangeIterator, StagedRows, as_sequence
 from stillgraph.operators.stores import note_contents, set_item, set_item_past_class
 from stillgraph.operators.strings import joined, with_chosen
 from stillgraph.operators.trials import Trial
@@ -71,6 +71,8 @@ def known_or_list(iterable: Any) -> Any:
     sequence = as_sequence(iterable)
     if sequence is None:
         return drawn(iterable)
+    if isinstance(iterable, dict) and isinstance(sequence, Listed):
+        iterable = sequence.items  # its keys
     if isinstance(iterable, (list, tuple)) or isinstance(sequence.length(), int):
         return iterable
     return list_of(sequence, lambda item: item)

@@ -20,10 +20,10 @@ from stillgraph.operators import checkpointing, lists, namespaces, optimizers, p
 from stillgraph.operators.attributes import attr, refuse_own_of_tensor
 from stillgraph.operators.booleans import eq, in_, is_, ne, not_, ordered
 from stillgraph.operators.branches import if_exp
-from stillgraph.operators.comprehensions import dict_, frozenset_, set_
 from stillgraph.operators.consumers import fold, is_looped_over, known_or_list
 from stillgraph.operators.generators import Mapped, Produced, filtered, generator_of, mapped
 from stillgraph.operators.indices import as_index
+from stillgraph.operators.keyed import dict_, frozenset_, set_
 from stillgraph.operators.methods import method_of
 from stillgraph.operators.numbers import zip_
 from stillgraph.operators.outside import OUTSIDE, at_run_time

@@ -74,7 +74,6 @@ def test_what_nobody_would_see_is_refused(function: Any, code: str) -> None:
         (deleted_while_run_over, "SG211"),
         (copied_with_another_name, "SG305"),
         (lambda x: range(int(x[0])), "SG306"),
-        (lambda x: collections.Counter({1: 5})[int(x[0])], "SG301"),
     ],
 )
 def test_refused_for_another_reason(function: Any, code: str) -> None:

@@ -90,6 +90,15 @@ def in_arms(x: Tensor, index: Tensor) -> Any:
     return held, len(held)
 
 
+def of_views(x: Tensor, index: Tensor) -> Any:
+    held = {"a": 1, "b": 2}
+    if x.sum() > 0:
+        del held["a"]
+    one = {int(index[0]): 1.5}
+    parts = list(one), [*one], tuple(one), max(one), len([*one]), dict(one), {**one}
+    return set(held.values()), collections.Counter({1: 5})[int(index[0])], parts
+
+
 def missing(x: Tensor, index: Tensor) -> Any:
     held = {int(index[0]): 1.5}
     return held[int(index[1])]
@@ -106,7 +115,7 @@ def missing_and_caught(x: Tensor, index: Tensor) -> Any:
 
 EVERY = (
     *(first_ones, counted, in_order, taken_out, of_known_keys, one_key),
-    *(in_a_loop, in_arms, missing, missing_and_caught),
+    *(in_a_loop, in_arms, of_views, missing, missing_and_caught),
 )
 
 
