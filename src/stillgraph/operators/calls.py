@@ -109,8 +109,7 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
     meaning = _meaning(function)
     if meaning is None and is_method_of_container(function) and args and isinstance(args[0], function.__objclass__):
         return call(function.__get__(args[0]), *args[1:], **kwargs)  # ``dict.update(d, …)`` is ``d.update(…)``
-    reaches_out = acts.act_of(function) is not None
-    if reaches_out or wants_plain_arguments(function, meaning):
+    if acts.act_of(function) is not None or wants_plain_arguments(function, meaning):
         unjoined = next((a for a in (*args, *kwargs.values()) if isinstance(a, Unjoined)), None)
         if unjoined is not None:
             return unjoined.either(lambda value: _call_with(function, args, kwargs, unjoined, value))
@@ -154,8 +153,7 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
 
 def _call_other(capture: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     before_weak_call(capture, function, args, kwargs)
-    by_slot = slot_on_staged(function, args)
-    if by_slot is not None:
+    if (by_slot := slot_on_staged(function, args)) is not None:
         return by_slot()
     if is_optimizers(function):
         return call_optimizer(capture, function, args, kwargs)
@@ -465,7 +463,7 @@ def _call_builtin(method: BuiltinMethodType | MethodWrapperType, args: tuple[Any
         args = (as_index(capture, args[0]), *args[1:])
     looked_up = is_plain and bool(args) and _decided_in_the_run(method.__name__, args[0], receiver)
     if looked_up or (lists.is_spread(receiver) and method.__name__ not in lists.SAFE_METHODS):
-        return _call_on_spread(receiver, method.__name__, args, kwargs)
+        return lists.call_method(_session(), receiver, method.__name__, args, kwargs)
     if isinstance(receiver, collections.deque) and receiver.maxlen is not None and lists.is_spread(receiver):
         raise refuse_unknown("SG210", "a deque with a maximal length that only the run fills", receiver)
     if isinstance(receiver, CONTAINERS):
@@ -505,15 +503,6 @@ def _decided_in_the_run(name: str, argument: Any, receiver: Any) -> bool:
     if name not in ("remove", "index", "count"):
         return False
     return any(map(_is_staged, (argument, *receiver))) or (argument is None and any(map(is_optional, receiver)))
-
-
-def _call_on_spread(receiver: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """A method of a list of unknown length."""
-    capture = session()
-    assert capture is not None
-    if name not in lists.METHODS:
-        raise refuse_unknown("SG210", f"the method {name} of {called(receiver)}, a list of unknown length", receiver)
-    return lists.METHODS[name](capture, receiver, *args, **kwargs)
 
 
 def _refuse_spread(function: Any, args: tuple[Any, ...]) -> None:

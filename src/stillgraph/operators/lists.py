@@ -13,6 +13,7 @@ from stillgraph.program.types import TableType
 from stillgraph.trace import entries, lists
 from stillgraph.trace.arms import emit_raise
 from stillgraph.trace.elements import freeze_elements, may_repeat
+from stillgraph.trace.frames import called
 from stillgraph.trace.lists import StagedList, StagedSpread
 from stillgraph.trace.numbers import StagedFloat, StagedNumber
 from stillgraph.trace.operands import require_known, sample
@@ -239,3 +240,14 @@ def extreme(function: Callable[..., Any], value: Sequence[Any]) -> Any:
 
 
 __all__ = ["METHODS", "SAFE_METHODS", "is_spread"]
+
+
+def call_method(capture: Session, target: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A method of a list of unknown length.
+
+    Raises:
+        CaptureError: it has no meaning for one.
+    """
+    if name not in METHODS:
+        raise refuse_unknown("SG210", f"the method {name} of {called(target)}, a list of unknown length", target)
+    return METHODS[name](capture, target, *args, **kwargs)
