@@ -36,7 +36,7 @@ def regions_apart() -> Iterator[None]:
     thread at a time is inside.
     """
     with _ONE_AT_A_TIME, contextlib.ExitStack() as stack:
-        stack.enter_context(_config.patch(backed_size_oblivious=True))
+        stack.enter_context(_config.patch(backed_size_oblivious=True))  # type: ignore[attr-defined]  # torch adds it
         stack.enter_context(joined_by_sizes())
         for operator in _OPERATORS:
             stack.enter_context(_called_apart(type(operator)))

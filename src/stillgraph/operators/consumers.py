@@ -203,7 +203,8 @@ def _may_lead_to(iterable: Any, target: Any) -> bool:
             return True
         if id(each) not in seen and not isinstance(each, _LEAD_NOWHERE):
             seen.add(id(each))
-            passed = (each.__globals__, each.__builtins__) if isinstance(each, FunctionType) else ()
+            function: Any = each if isinstance(each, FunctionType) else None
+            passed = (function.__globals__, function.__builtins__) if function is not None else ()
             waiting += (held for held in gc.get_referents(each) if not any(held is space for space in passed))
     return False
 

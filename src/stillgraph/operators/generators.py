@@ -184,7 +184,7 @@ def generator_of(
     return _noted(made(run, draw), iterable)
 
 
-def _noted(generator: Any, given: Any) -> Any:
+def _noted(generator: Iterator[Any], given: Any) -> Iterator[Any]:
     """A generator, of which the capture knows from then on where it was made."""
     capture = session()
     if capture is not None:

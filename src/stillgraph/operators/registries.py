@@ -50,7 +50,7 @@ def _before_registering(capture: Session, function: Any, args: tuple[Any, ...], 
         persistence.set(True)  # nothing of the run's is to stand in its way
 
 
-_REGISTERING = frozenset(
+_REGISTERING: frozenset[Any] = frozenset(
     {
         torch.nn.Module.register_buffer,
         torch.nn.Module.register_parameter,

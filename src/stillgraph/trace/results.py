@@ -472,8 +472,9 @@ class Results:
                 hint = f"Set it to None instead: {place.name} = None."
                 raise refuse("SG305", f"'{place.name}', a variable of a function around, is left unset", hint=hint)
             return None
-        of_object = isinstance(place, (AttributePlace, ContentsPlace, PersistencePlace))
-        target = self.finder.find_owner(place.target) if of_object else None
+        if not isinstance(place, (AttributePlace, ContentsPlace, PersistencePlace)):
+            return None
+        target = self.finder.find_owner(place.target)
         if target is None:
             return None
         if isinstance(place, PersistencePlace):
