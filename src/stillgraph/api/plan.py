@@ -56,13 +56,13 @@ from stillgraph.core.tracebacks import let_go
 from stillgraph.core.warning import warn
 from stillgraph.operators import acts
 from stillgraph.operators.outside import OF_EXCEPTIONS
-from stillgraph.operators.process_state import CLOCKS
 from stillgraph.program.context import dispatch_mode_depth
 from stillgraph.program.program import Program
 from stillgraph.report.plan import PlanExplanation
 from stillgraph.settings import SETTINGS
 from stillgraph.source.convert import is_converted
 from stillgraph.trace import torch_modes
+from stillgraph.trace.chance import CLOCKS
 from stillgraph.trace.front_end import FrontEnd
 from stillgraph.trace.watch import Watch
 

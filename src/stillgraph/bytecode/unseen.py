@@ -11,8 +11,8 @@ from typing import Any
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.core.files import is_our_module
-from stillgraph.operators.process_state import CLOCKS
 from stillgraph.trace.audits import is_called_back, is_users
+from stillgraph.trace.chance import CHANCE, CLOCKS, SEEDED, is_by_chance
 from stillgraph.trace.frames import here
 from stillgraph.trace.locks import WRITTEN_IN_C
 from stillgraph.trace.session import PAIRED, Session, is_recorded, session
@@ -31,7 +31,7 @@ def refuse_unseen(frame: FrameType, function: Any) -> None:
         return
     if function in _SPEAKING or (isinstance(receiver, io.IOBase) and _may_matter(receiver, function.__name__)):
         pass
-    elif not isinstance(receiver, random.Random) and function not in CLOCKS:
+    elif not isinstance(receiver, random.Random) and function not in CLOCKS and not is_by_chance(frame, function):
         return
     if not is_our_module(_asking(frame).f_globals.get("__name__", "")) and is_users(frame):
         what = f"{function.__name__} is called by code that is not rewritten"
@@ -93,5 +93,5 @@ def _asking(frame: FrameType) -> FrameType:
 
 
 _SPEAKING = frozenset({print, input, os.write})
-UNSEEN = Calls(frozenset({*CLOCKS, *_SPEAKING}), (io.IOBase, random.Random, *PAIRED), refuse_unseen)
+UNSEEN = Calls(frozenset({*CLOCKS, *CHANCE, *_SPEAKING}), (io.IOBase, *SEEDED, *PAIRED), refuse_unseen)
 """What a capture is told of."""

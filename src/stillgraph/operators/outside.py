@@ -32,9 +32,10 @@ import torch
 from stillgraph.core.diagnostics import refuse
 from stillgraph.core.files import is_library, is_ours, is_standard_library
 from stillgraph.core.tracebacks import chain_of
-from stillgraph.operators.process_state import CLOCKS, MOMENTARY, SETTINGS, members
+from stillgraph.operators.process_state import MOMENTARY, SETTINGS, members
 from stillgraph.program.guards import Attribute, Global, Item, Source
 from stillgraph.program.operations import invoke
+from stillgraph.trace.chance import CLOCKS
 from stillgraph.trace.containers import holds_staged
 from stillgraph.trace.frames import here, user_frame
 from stillgraph.trace.reads import Failure
@@ -166,11 +167,15 @@ _FRAMES = "Pass the values explicitly."
 
 
 def _refused(function: Any, message: str, hint: str = _FILES, code: str = "SG305", least: int = 0) -> Meaning:
-    """A function that the user's code may not call with fewer arguments than ``least``, or with 0 at all."""
+    """A function that the user's code may not call with fewer arguments than ``least``, or with 0 at all.
+
+    A library's may, but for what it draws at random: that is part of what it computes.
+    """
 
     def called(*args: Any, **kwargs: Any) -> Any:
         frame = user_frame() if code != "SG104" or _is_asked_by_user() else None
-        if frame is None or is_library(frame.f_code.co_filename) or (least and len(args) >= least):
+        is_allowed = frame is None or (is_library(frame.f_code.co_filename) and hint != _CHANCE)
+        if is_allowed or (least and len(args) >= least):
             return function(*args, **kwargs)
         raise refuse(code, message, location=here(), hint=hint)
 

@@ -49,16 +49,6 @@ def members(owner: Any, names: str) -> tuple[Any, ...]:
     return tuple(getattr(owner, name) for name in names.split() if hasattr(owner, name))
 
 
-# ---- clocks
-_CLOCKS = "time perf_counter monotonic process_time thread_time"
-_CLOCKS_NS = " ".join(f"{name}_ns" for name in _CLOCKS.split())
-
-CLOCKS: dict[Any, type] = {
-    **dict.fromkeys(members(time, f"{_CLOCKS} clock_gettime"), float),
-    **dict.fromkeys(members(time, f"{_CLOCKS_NS} clock_gettime_ns"), int),
-}
-"""What each gives."""
-
 # ---- read, and asked again before a program is used
 SETTINGS = (
     *members(os, "getcwd getcwdb getpid cpu_count access listdir get_inheritable"),

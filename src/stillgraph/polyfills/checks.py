@@ -105,6 +105,53 @@ def constrain_range(size: Any, *, min: Any = None, max: Any = None) -> None:
         raise RuntimeError(f"Invalid value range for {size} between [{least}, {most}].")
 
 
+def _assert_match(what: str, expected: Any, found: Any) -> None:
+    if expected != found:
+        raise RuntimeError(f"Tensor {what} mismatch! Expected: {expected}, Got: {found}")
+
+
+def assert_tensor_metadata(
+    a: Any, size: Any = None, stride: Any = None, dtype: Any = None, *, device: Any = None, layout: Any = None
+) -> None:
+    """``torch._assert_tensor_metadata``, which on fake tensors raises exceptions of another class."""
+    if size is not None:
+        _assert_match("sizes", [*size], [*a.size()])
+    if stride is not None:
+        _assert_match("strides", [*stride], [*a.stride()])
+    if dtype is not None and dtype != a.dtype:
+        raise RuntimeError(f"Tensor dtype mismatch! Expected: {_KINDS[dtype][0]}, Got: {_KINDS[a.dtype][1]}")
+    if device is not None:
+        _assert_match("device", torch.device(device), a.device)
+    if layout is not None and layout != a.layout:
+        raise RuntimeError(f"Tensor layout mismatch! Expected: {_LAYOUTS[layout]}, Got: {_LAYOUTS[a.layout]}")
+
+
+_KINDS = {
+    torch.bool: ("Bool", "bool"),
+    torch.uint8: ("Byte", "unsigned char"),
+    torch.int8: ("Char", "signed char"),
+    torch.int16: ("Short", "short int"),
+    torch.int32: ("Int", "int"),
+    torch.int64: ("Long", "long int"),
+    torch.float16: ("Half", "c10::Half"),
+    torch.bfloat16: ("BFloat16", "c10::BFloat16"),
+    torch.float32: ("Float", "float"),
+    torch.float64: ("Double", "double"),
+    torch.complex64: ("ComplexFloat", "c10::complex<float>"),
+    torch.complex128: ("ComplexDouble", "c10::complex<double>"),
+}
+"""What torch's C++ calls a dtype that it expects, and one that it has got."""
+_LAYOUTS = {
+    torch.strided: "Strided",
+    torch.sparse_coo: "Sparse",
+    torch.sparse_csr: "SparseCsr",
+    torch.sparse_csc: "SparseCsc",
+    torch.sparse_bsr: "SparseBsr",
+    torch.sparse_bsc: "SparseBsc",
+    torch._mkldnn: "Mkldnn",
+}
+
+
 def guarded(a: Any) -> Any:
     """What asks whether torch knows a condition while it traces: in eager PyTorch it is known."""
     return a
@@ -120,8 +167,9 @@ _GUARDS = (
     *("expect_true", "guard_or_false", "guard_or_true", "guard_bool", "guard_int", "guard_float", "guard_scalar"),
     *("statically_known_true", "definitely_true", "guard_size_oblivious"),
 )
-_OF_NUMBERS: dict[str, Callable[..., Any]] = {
+_IN_C: dict[str, Callable[..., Any]] = {
     "_assert_scalar": assert_scalar,
+    "_assert_tensor_metadata": assert_tensor_metadata,
     "sym_constrain_range": constrain_range,
     "sym_constrain_range_for_size": constrain_range_for_size,
 }
@@ -139,7 +187,7 @@ POLYFILLS: dict[Any, Callable[..., Any]] = {
     **{
         function: polyfill
         for module in (torch, torch.ops.aten)
-        for name, polyfill in _OF_NUMBERS.items()
+        for name, polyfill in _IN_C.items()
         for function in _named(module, name)
     },
     **dict.fromkeys(_named(symbolic_shapes, *_GUARDS), guarded),

@@ -27,6 +27,7 @@ from stillgraph.trace import asked, audits
 from stillgraph.trace.assigned import returned_by, stored_by
 from stillgraph.trace.assumptions import Assumptions
 from stillgraph.trace.captured import called_function, parameter_names, place_of
+from stillgraph.trace.chance import CHANCE, CLOCKS, SEEDED
 from stillgraph.trace.compiled import behind_compiler, original_of
 from stillgraph.trace.errors import in_eagers_words
 from stillgraph.trace.facts import mode_guard
@@ -102,7 +103,8 @@ class CaptureAttempt:
         session.witness.beginning = session.before_unseen_code
         session.witness.hashing = asked.before_hash
         session.witness.waiting = session.before_unseen_waiting
-        session.witness.calling = Calls(SPEAKING, PAIRED, session.before_unseen_act)
+        told_of = frozenset({*SPEAKING, *CHANCE, *CLOCKS})
+        session.witness.calling = Calls(told_of, (*PAIRED, *SEEDED), session.before_unseen_act)
 
     @property
     def journal(self) -> Journal:

@@ -145,7 +145,9 @@ class ObjectGuards(ContainerGuards):
         if isinstance(module, torch.jit.ScriptModule):
             self._compiled_module(module, source)
             return
-        self._add(ConstantGuard(Slot(source, "__dict__", "training"), module.training))
+        is_own = "training" in module.__dict__  # that of what torch wraps is a property: it asks the module inside
+        mode = Slot(source, "__dict__", "training") if is_own else Attribute(source, "training")
+        self._add(ConstantGuard(mode, module.training))
         for hooks in HOOK_TABLES:
             self._hooks(getattr(module, hooks), Slot(source, "__dict__", hooks))
         if id(module) in self.reads.whole or "__dict__" in self.own:

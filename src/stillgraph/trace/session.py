@@ -41,6 +41,7 @@ from stillgraph.trace.account import Account
 from stillgraph.trace.arms import frame_in_try
 from stillgraph.trace.attribute_dictionaries import AttributeDictionaries
 from stillgraph.trace.both_sides import BothSides
+from stillgraph.trace.chance import is_by_chance
 from stillgraph.trace.demanded import ask_for_constants, demanded
 from stillgraph.trace.depth import Depth
 from stillgraph.trace.elsewhere import Elsewhere
@@ -313,8 +314,7 @@ class Session(BothSides):
 
     def before_unseen_none(self) -> None:
         """Begin anew with libraries converted: code that is not would take what may be None for what is there."""
-        if not self.knowledge.convert_libraries:
-            raise Restart("convert_libraries", None)
+        self.before_unknown_length()
 
     def before_unseen_code(self, frame: FrameType) -> None:
         """To be called before code runs for the first time that Python itself calls: what it mentions is found then.
@@ -379,8 +379,7 @@ class Session(BothSides):
         """To be called before code that is not rewritten calls a function of Python's.
 
         Raises:
-            Restart: it is a print, by a method that Python calls for an operator, and those can be followed.
-            CaptureError: they cannot.
+            CaptureError: it is a print, or by chance; before that `Restart`, where the code can be followed.
         """
         if isinstance(getattr(function, "__self__", None), WRITTEN_IN_C):
             self.before_lock(frame, function.__self__, function.__name__)
@@ -390,12 +389,14 @@ class Session(BothSides):
             return
         if is_our_module(frame.f_globals.get("__name__", "")) or not audits.is_users(frame):
             return
-        if not speaks:
-            self.before_unseen_paired(function.__self__, function.__name__)
-            return
-        self.before_unseen_method()
         what = f"{function.__name__} is called by code that is not rewritten"
-        raise refuse("SG305", what, location=here(), hint="Make the call in the static function itself.")
+        if isinstance(getattr(function, "__self__", None), ContextVar):
+            self.before_unseen_paired(function.__self__, function.__name__)
+        elif is_by_chance(frame, function):
+            self.before_unseen(what)
+        elif speaks:
+            self.before_unseen_method()
+            raise refuse("SG305", what, location=here(), hint="Make the call in the static function itself.")
 
     def before_unseen_method(self) -> None:
         """Begin anew with the methods followed that Python calls for operators on users' objects."""
@@ -421,8 +422,7 @@ class Session(BothSides):
 
     def before_unseen(self, what: str) -> None:
         """Begin anew with libraries converted: something is done there that only rewritten code may do."""
-        if not self.knowledge.convert_libraries:
-            raise Restart("convert_libraries", None)
+        self.before_unknown_length()
         raise refuse("SG305", what, location=here())
 
     def so_far(self) -> SoFar | None:

@@ -117,6 +117,17 @@ def in_a_range(x: Tensor) -> Tensor:
     return torch.zeros(n)  # type: ignore[call-overload]  # a whole number
 
 
+def of_what_a_tensor_is(x: Tensor) -> Tensor:
+    kept = torch.arange(6)[: x.item()]  # type: ignore[misc]  # a whole number
+    torch.ops.aten._assert_tensor_metadata.default(kept, [4], [1], torch.int64, device="cpu", layout=torch.strided)
+    return kept * 2
+
+
+def of_another_dtype(x: Tensor) -> Tensor:
+    torch._assert_tensor_metadata(x, None, None, torch.float64)  # type: ignore[call-overload]  # not in the stubs
+    return x + 1
+
+
 def in_a_loop(x: Tensor) -> Tensor:
     n = x.item()
     while n > 0:
@@ -128,7 +139,7 @@ def in_a_loop(x: Tensor) -> Tensor:
 CHECKS = [
     *(sizes, said, of_value, of_index, of_type, not_implemented, of_any_class, of_all_elements, among_some),
     *(on_one_path, handled, asked_for_its_message, asserted, asserted_with_values, asserted_later),
-    *(asserted_of_a_number, in_a_range, in_a_loop),
+    *(asserted_of_a_number, in_a_range, in_a_loop, of_what_a_tensor_is, of_another_dtype),
 ]
 
 

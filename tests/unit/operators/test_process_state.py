@@ -24,6 +24,7 @@ import torch
 
 import stillgraph as sg
 from stillgraph.operators import process_state
+from stillgraph.trace.chance import CLOCKS
 
 HERE = os.getcwd()
 KEPT = [1]
@@ -213,7 +214,7 @@ def test_python_sets_it_between_segments() -> None:
 def test_each_function_is_of_one_kind() -> None:
     """Those that both ask and set are told apart by how many arguments they are given."""
     kinds = {
-        "clocks": set(process_state.CLOCKS),
+        "clocks": set(CLOCKS),
         "settings": {*process_state.SETTINGS} - process_state.QUERIES_WITHOUT.keys(),
         "momentary": set(process_state.MOMENTARY),
         "setters": set(process_state.SETTERS),

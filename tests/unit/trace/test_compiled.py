@@ -82,3 +82,13 @@ def test_it_is_followed(make: Any, options: dict[str, Any]) -> None:
 @pytest.mark.filterwarnings("error")
 def test_a_function_without_arguments(options: dict[str, Any]) -> None:
     assert_same(without_arguments(), sg.to_static(without_arguments, backend="eager", **options)())
+
+
+def test_a_module_that_the_compiler_leaves_alone_is_captured_once_for_each_mode() -> None:
+    module = nn.Sequential(nn.Linear(2, 2), nn.Dropout(1.0))
+    left_alone = torch.compiler.disable(module)  # type: ignore[no-untyped-call]  # of torch
+    static = sg.to_static(lambda x: left_alone(x) * 2, backend="eager")
+    for is_training in (True, False, True, False):
+        module.train(is_training)
+        assert_same(module(P) * 2, static(P))
+    assert static.cache_info().programs == 2

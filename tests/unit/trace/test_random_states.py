@@ -20,7 +20,11 @@ from tests.importing import installed
 X = torch.ones(3)
 
 LIBRARY = """
+    import os
     import random
+    import secrets
+    import time
+    import uuid
     import numpy as np
     import torch
     from numpy.random import rand
@@ -54,6 +58,31 @@ LIBRARY = """
         for row in range(2):
             mask[row, np.random.choice(np.arange(3), int(1.5 + np.random.rand()), replace=False)] = True
         return x + torch.tensor(mask).float()
+
+    CHANCES = {
+        "numpys": lambda: np.random.default_rng().random(),
+        "numpys_old": lambda: np.random.RandomState().rand(),
+        "a_sequence": lambda: np.random.SeedSequence().generate_state(1)[0] / 2**32,
+        "bits": lambda: np.random.PCG64().random_raw() / 2**64,
+        "pythons": lambda: random.Random().random(),
+        "the_systems": lambda: random.SystemRandom().random(),
+        "torchs": lambda: torch.Generator().seed() / 2**64,
+        "bytes": lambda: int.from_bytes(os.urandom(4), "big") / 2**32,
+        "a_secret": lambda: secrets.randbelow(2**32) / 2**32,
+        "an_identity": lambda: uuid.uuid4().int / 2**128,
+        "a_clock": lambda: time.perf_counter() % 1,
+        "nanoseconds": lambda: time.time_ns() % 10**9,
+    }
+    SEEDED = {
+        "numpys": lambda: np.random.default_rng(3).random(),
+        "pythons": lambda: random.Random(3).random(),
+    }
+
+    def by_chance(x, name):
+        return x + float(CHANCES[name]())
+
+    def by_seed(x, name):
+        return x + float(SEEDED[name]())
 
     def fails(x):
         if np.random.rand() < 2:
@@ -127,3 +156,38 @@ def test_numbers_that_are_mixed_of_a_seed_are_drawn_from_nothing() -> None:
         return x + int(np.random.SeedSequence(7).generate_state(3)[0] % 7)
 
     assert torch.equal(sg.to_static(mixed, backend="eager")(X), mixed(X))
+
+
+CHANCES = (
+    *("numpys", "numpys_old", "a_sequence", "bits", "pythons", "the_systems", "torchs", "bytes", "a_secret"),
+    *("an_identity", "a_clock", "nanoseconds"),
+)
+
+
+@pytest.mark.parametrize("options", [{}, {"full_graph": False}], ids=["full", "partial"])
+@pytest.mark.parametrize("name", CHANCES)
+def test_what_is_made_by_chance_in_a_library_is_made_in_each_call(
+    library: ModuleType, name: str, options: dict[str, Any]
+) -> None:
+    def called(x: Tensor) -> Any:
+        return library.by_chance(x, name) * 2
+
+    static = sg.to_static(called, backend="eager", **options)
+    given = [outcome(static) for _ in range(3)]
+    is_refused = options == {} and all(isinstance(each, str) and "SG3" in each for each in given)
+    assert is_refused or len({*given}) > 1
+
+
+def outcome(function: Any) -> Any:
+    try:
+        return function(X)[0].item()
+    except sg.CaptureError as error:
+        return str(error)
+
+
+@pytest.mark.parametrize("name", ["numpys", "pythons"])
+def test_what_has_a_seed_is_drawn_as_it_always_is(library: ModuleType, name: str) -> None:
+    def called(x: Tensor) -> Any:
+        return library.by_seed(x, name) * 2
+
+    assert results(library, sg.symbolic_trace(called)) == results(library, called)
