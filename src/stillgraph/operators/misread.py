@@ -5,9 +5,7 @@ Its error names a class of ours and is none of the user's: no handler of the use
 
 from __future__ import annotations
 
-import bisect
 import collections
-import heapq
 import itertools
 import re
 import statistics
@@ -47,15 +45,9 @@ _SKIPPED_HINT = (
     "Call it outside the static function, with what that returns: what is marked not_to_static runs once, during the "
     "capture, and can only work with what is known by then."
 )
-_SORT = "Keep a tensor of the values, and use torch.sort, torch.topk or torch.min."
 _BY_HAND = "Write it as a loop: for each in values: with if and break."
 _STATISTICS = "Use torch on the tensor that the numbers are from: x.mean(), x.median(), x.std(), x.var()."
 _OF_FUNCTIONS: dict[Callable[..., Any], str] = {
-    **dict.fromkeys((heapq.heappush, heapq.heappop, heapq.heapify, heapq.nsmallest, heapq.nlargest), _SORT),
-    **dict.fromkeys(
-        (bisect.bisect, bisect.bisect_left, bisect.insort, bisect.insort_left),
-        "Use torch.searchsorted(torch.tensor(values), torch.as_tensor(value), right=...).",
-    ),
     **dict.fromkeys((min, max), "Compare the numbers alone, in a loop: if v < best: best, where = v, i."),
     **dict.fromkeys(
         (getattr(statistics, name) for name in ("mean", "fmean", "median", "stdev", "pstdev", "variance", "pvariance")),

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import bisect
 import collections
 import functools
-import heapq
 import itertools
 import json
 import re
@@ -209,29 +207,6 @@ def the_least_by_a_loop(x: Tensor) -> Any:
         if each < best:
             best, where = each, i
     return best * where
-
-
-@refused("SG301", X)
-def pushed_onto_a_heap(x: Tensor) -> Any:
-    heap: list[float] = []
-    for each in x:
-        heapq.heappush(heap, each.item())
-    return heap[0]
-
-
-@mends(pushed_onto_a_heap, X)
-def the_least_of_a_tensor(x: Tensor) -> Any:
-    return x.sort().values[0].item()
-
-
-@refused("SG301", X)
-def bisected_by_a_number(x: Tensor) -> Any:
-    return x * bisect.bisect([1.0, 2.0], x.sum().item())
-
-
-@mends(bisected_by_a_number, X)
-def searched_by_torch(x: Tensor) -> Any:
-    return x * torch.searchsorted(torch.tensor([1.0, 2.0]), torch.as_tensor(x.sum()), right=True)
 
 
 @refused("SG301", X)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import bisect
 from typing import Any
 
 import numpy as np
@@ -13,12 +12,6 @@ import stillgraph as sg
 from tests.unit.messages.case import refused
 
 X = torch.ones(2)
-limits = [0.0, 1.0, 2.0]
-
-
-@refused("SG301", X)
-def bisected(x: Tensor) -> Any:
-    return bisect.bisect(limits, x.mean())
 
 
 @sg.not_to_static
