@@ -209,6 +209,8 @@ def by_kind(number: Any, function: Callable[..., Any], left: Any, right: Any) ->
 
 def _compared(function: Callable[..., Any], reflected: str) -> Callable[..., Any]:
     def method(self: Any, other: Any) -> Any:
+        if type(other) is float and other != other:
+            self.recorder.needs_value(self)  # lists and dicts ask first whether it is this very object
         if _asks_first(self, other, reflected):
             return _asked(self, function, other, reflected)
         computed = by_kind(self, function, self, other)

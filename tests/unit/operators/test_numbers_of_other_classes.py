@@ -210,3 +210,21 @@ def test_in_files(format: str, tmp_path: Any) -> None:
     for value in (1, 2):
         given = (torch.ones(2), torch.tensor(value))
         assert torch.equal(loaded(*given), doubled(*given))
+
+
+NAN = float("nan")
+
+
+def found_in(x: Tensor, v: float) -> Tensor:
+    return x + 1 if v in (NAN,) else x * 10
+
+
+def found_as_a_key(x: Tensor, v: float) -> Tensor:
+    return x + 1 if v in {NAN: 1} else x * 10
+
+
+@pytest.mark.parametrize("function", [found_in, found_as_a_key], ids=lambda function: function.__name__)
+def test_nan_is_found_by_identity_after_the_number_has_changed(function: Any) -> None:
+    static, x = sg.to_static(function, backend="eager"), torch.ones(())
+    for value in (1.0, 2.0, 3.0, NAN, float("nan"), 4.0, NAN):
+        assert torch.equal(static(x, value), function(x, value))
