@@ -16,7 +16,6 @@ import torch
 
 Json = Any
 _ATOMS = (bool, int, float, str, type(None))
-_LITERALS = (bytes, complex, EllipsisType)
 _OF_TORCH = (torch.dtype, torch.layout, torch.memory_format)
 
 
@@ -29,8 +28,10 @@ def encode_constant(value: Any) -> Json | None:
     """A constant; None for one that a file cannot hold."""
     if is_atom(value):
         return {"constant": value}
-    if type(value) in _LITERALS:
-        return {"literal": repr(value)}
+    if type(value) in (bytes, EllipsisType):
+        return {"literal": "..." if value is ... else repr(value)}
+    if type(value) is complex:
+        return {"complex": [value.real, value.imag]}
     if isinstance(value, _OF_TORCH):
         return {"torch": str(value).removeprefix("torch.")}
     if isinstance(value, torch.device):
@@ -45,6 +46,8 @@ def decode_constant(data: Json) -> Any:
     """The inverse of `encode_constant`; of a member whose class is not loaded, its value, or else its name."""
     if "literal" in data:
         return ast.literal_eval(data["literal"])
+    if "complex" in data:
+        return complex(*data["complex"])
     if "torch" in data:
         found = getattr(torch, data["torch"], None)
         return found if isinstance(found, _OF_TORCH) else None

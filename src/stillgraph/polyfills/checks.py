@@ -148,7 +148,7 @@ _LAYOUTS = {
     torch.sparse_csc: "SparseCsc",
     torch.sparse_bsr: "SparseBsr",
     torch.sparse_bsc: "SparseBsc",
-    torch._mkldnn: "Mkldnn",
+    torch._mkldnn: "Mkldnn",  # type: ignore[attr-defined]  # torch has no stub for it
 }
 
 

@@ -9,6 +9,7 @@ import torch
 
 from stillgraph.core.raised import line_that_raised
 
+_MOST = 1000  # kinds of calls that are known
 _TRIES = 2  # of one kind of call
 _TRIES_OF_A_LINE = 4  # whatever calls lead there, while nothing else is captured
 
@@ -32,6 +33,8 @@ class FailedCaptures:
 
     def add(self, failure: BaseException, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
         """Take down that the capture of a call has failed; whether it is the first to fail so in this line."""
+        if len(self._calls) >= _MOST:
+            self._calls.clear()
         line = f"{type(failure).__name__} {line_that_raised(failure)}"
         self._calls[_kind(args, kwargs)] += 1
         self._lines[line] += 1
@@ -48,7 +51,11 @@ class FailedCaptures:
 
 
 def _kind(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    given = (*map(_kind_of, args), *((name, _kind_of(value)) for name, value in kwargs.items()))
+    try:
+        given = (*map(_kind_of, args), *((name, _kind_of(value)) for name, value in kwargs.items()))
+        hash(given)
+    except Exception:  # of any kind: arguments without a shape, that hold themselves, with methods of the user's
+        given = ()
     return torch.is_grad_enabled(), given
 
 
@@ -60,5 +67,5 @@ def _kind_of(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return type(value), tuple(map(_kind_of, value))
     if isinstance(value, dict):
-        return type(value), tuple(map(str, value)), tuple(map(_kind_of, value.values()))
-    return (type(value), value) if isinstance(value, (bool, int, str)) else type(value)
+        return type(value), tuple(map(_kind_of, value)), tuple(map(_kind_of, value.values()))
+    return (type(value), value) if type(value) in (bool, int, str) else type(value)

@@ -169,8 +169,8 @@ class WorldGuards(ObjectGuards):
     def _opened_alike(self) -> Iterator[AliasGuard]:
         """That all paths to an object lead to one where it is another one in each call; `told` says what lies apart."""
         for key in {id(value) for value in self.opened.values()}:
-            first, *others = self._paths[key]
-            yield from (AliasGuard(first, source, same=True) for source in others)
+            paths = [*self._paths.get(key, ())]
+            yield from (AliasGuard(paths[0], source, same=True) for source in paths[1:])
 
     def _cells_apart(self) -> Iterator[ApartGuard]:
         """That variables of functions made anew are different ones: the code may write to one and read another."""
