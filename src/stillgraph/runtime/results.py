@@ -327,7 +327,8 @@ class _Builder:
         """A container with its children written out."""
         listed = ", ".join(children)
         kind, context = template.type, template.context
-        if issubclass(kind, (dict, set, frozenset)) and has_table(context):
+        keyed = isinstance(kind, type) and issubclass(kind, (dict, set, frozenset))  # pytree's `namedtuple` is no class
+        if keyed and has_table(context):
             made = f"dict(zip({listed}))" if issubclass(kind, dict) else f"{kind.__name__}({listed})"
             return self._restored(template, made)
         if kind is tuple:
