@@ -116,7 +116,7 @@ def refused_within(x: Any, scale: float) -> Any:
     y = x * scale
     if y > 1:
         return y
-    return {y.item(): y}
+    return hash(y.item())
 
 
 def calls_refused(x: Any, flag: Any) -> Any:
@@ -147,7 +147,7 @@ def test_a_refused_call_is_marked_as_far_as_the_capture_got() -> None:
         "y = x * scale": "staged",
         "if y > 1:": "staged",
         "return y": "staged",
-        "return {y.item(): y}": "refused",
+        "return hash(y.item())": "refused",
     }
     (caller, _) = explanation.functions
     said = {mark.kind: mark.why for line in caller.lines if line.mark == "refused" for mark in line.marks}
@@ -377,7 +377,7 @@ def test_metadata_of_what_no_input_leads_to_is_no_specialisation() -> None:
 def test_metadata_before_a_refusal_is_evaluated() -> None:
     def refused(x: Any) -> Any:
         k = x.dim()
-        return {x.sum().item(): k}
+        return hash(x.sum().item()) + k
 
     assert [mark.kind for mark in explained(refused, torch.ones(2)).functions[0].lines[1].marks] == ["evaluated"]
 
