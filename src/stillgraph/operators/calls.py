@@ -446,7 +446,8 @@ def _call_builtin(method: BuiltinMethodType | MethodWrapperType, args: tuple[Any
         return receiver if method.__name__.startswith("__i") else None
     looked_through = isinstance(receiver, CONTAINERS) and method.__name__ in ("count", "index", "remove")
     capture.compared = capture.compared or (looked_through and any(map(is_told_by_identity, args)))
-    if looked_through and any(map(holds_unknown, (receiver, *args))):
+    searched = args if isinstance(receiver, set) else (receiver, *args)  # a set finds its elements itself
+    if looked_through and any(map(holds_unknown, searched)):
         message = "a list is looked through in which a dict or set has a key on some paths only"
         raise refuse("SG211", message, location=here())
     if isinstance(receiver, dict) and method.__name__ == "get" and args and entries.is_staged_key(receiver, args[0]):

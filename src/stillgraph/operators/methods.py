@@ -12,6 +12,7 @@ import torch
 from stillgraph.core.files import is_ours, is_standard_library, is_torch
 from stillgraph.core.lookup import class_member, of_class, own_attributes
 from stillgraph.operators.indices import counted
+from stillgraph.trace.entries import refuse_operator
 from stillgraph.trace.number_operands import base_value
 from stillgraph.trace.numbers import REFLECTED_COMPARISONS, Staged, StagedNumber, by_method, kind_of
 from stillgraph.trace.operands import require_one_kind
@@ -63,6 +64,7 @@ def binary(symbol: str, plain: Callable[[Any, Any], Any]) -> Callable[[Any, Any]
             left, right = counted(capture, left, right)
         mine, other = method_of(left, name), method_of(right, reflected)
         if (mine is None and other is None) or (symbol == "%" and isinstance(left, (str, bytes))):
+            refuse_operator(symbol, left, right)
             return plain(left, right)
         return _binary(symbol, left, right, mine, other)
 

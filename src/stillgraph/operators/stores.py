@@ -24,7 +24,7 @@ from stillgraph.program.guards import Attribute, Source, item_of
 from stillgraph.program.module_tables import past_class
 from stillgraph.trace.arrays import StagedArray, beside_a_tensor, is_array, refuse_numbers
 from stillgraph.trace.containers import Parts, split
-from stillgraph.trace.entries import find
+from stillgraph.trace.entries import find, refuse_operator
 from stillgraph.trace.frames import here
 from stillgraph.trace.identities import AMBIGUOUS
 from stillgraph.trace.journal import AttributePlace, ContentsPlace, kind_of_container
@@ -544,6 +544,7 @@ def inplace(symbol: str, left: Any, right: Any) -> Any:
         capture.iterators.before_drawing(right)
         if isinstance(left, CONTAINERS) and _take_all(left, symbol, right):
             return left
+        refuse_operator(symbol, left, right)
     if capture is not None and may_be_number(left):
         return change_in_place(capture, _INPLACE[symbol], left, right)
     if is_array(left):

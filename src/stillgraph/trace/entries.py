@@ -127,6 +127,16 @@ def table_of(container: Any) -> Table | None:
     return key if type(key) is Table else None
 
 
+def refuse_operator(symbol: str, *sides: Any) -> None:
+    """Refuse an operator that Python would compute on what stands for keys that only the run knows."""
+    for side in sides:
+        if symbol in _OF_SETS and isinstance(side, _WITH_TABLES) and table_of(side) is not None:
+            raise refuse("SG211", f"{symbol} takes {some_keys(side)}", location=here())
+
+
+_OF_SETS = frozenset("&|^-")
+
+
 @dataclass(frozen=True, eq=False)
 class Entry:
     """What a dict has for a `MaybeKey`; a child of the dict's `Parts`."""

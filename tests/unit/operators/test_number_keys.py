@@ -179,6 +179,41 @@ def test_refused(index: int) -> None:
     assert refused.value.reason.code == "SG211"
 
 
+def in_place(s: Any) -> Any:
+    s -= {1}
+    return s
+
+
+@pytest.mark.parametrize(
+    "operation",
+    [
+        lambda s: s & {1, 2},
+        lambda s: {1, 5} & s,
+        lambda s: s - {1},
+        lambda s: s | {1},
+        lambda s: s ^ s,
+        lambda s: frozenset({1}) | s,
+        in_place,
+    ],
+)
+def test_operators_of_sets_are_refused(operation: Any) -> None:
+    def function(index: Tensor) -> Any:
+        return operation({int(index[0]), int(index[1])})
+
+    with pytest.raises(sg.CaptureError) as refused:
+        sg.to_static(function, backend="eager", full_graph=True)(torch.tensor([1, 2]))
+    assert refused.value.reason.code == "SG211"
+
+
+def test_operators_of_dicts_are_refused() -> None:
+    def function(index: Tensor) -> Any:
+        return {int(index[0]): 1} | {5: 1}
+
+    with pytest.raises(sg.CaptureError) as refused:
+        sg.to_static(function, backend="eager", full_graph=True)(torch.tensor([1, 2]))
+    assert refused.value.reason.code == "SG211"
+
+
 def test_in_a_file(tmp_path: Any) -> None:
     def different(x: Tensor, index: Tensor) -> Any:
         seen = set()
