@@ -270,7 +270,7 @@ def set_item_past_class(target: Any, key: Any, value: Any) -> None:
         refuse_numbers((key, value))
     if not _set_unknown(target, key, value):
         capture = session()
-        if capture is not None and isinstance(key, slice):
+        if capture is not None and isinstance(key, slice) and isinstance(target, list):
             from stillgraph.operators.consumers import known_or_list
 
             value = known_or_list(value)

@@ -18,7 +18,7 @@ _MIXED = re.compile(rf"\b({'|'.join(OF_MIXED_KINDS)})\b")
 
 OF_SEVERAL_KINDS = (
     *("Staged", "StagedNumber", "StagedArray", "StagedList", "StagedSpread", "StagedRows", "StagedArrayRows"),
-    *("StagedReversed", "StagedEntries", "Unjoined", "UnjoinedMethod", "MaybeKey", "CaughtPart"),
+    *("StagedReversed", "StagedEntries", "Unjoined", "UnjoinedMethod", "MaybeKey", "CaughtPart", "Table"),
 )
 """Names of classes of ours whose instances stand for values of kinds that these do not tell."""
 
