@@ -46,6 +46,7 @@ SUFFIXES = [".pt2", pytest.param(".onnx", marks=pytest.mark.slow), pytest.param(
 def test_slices_of_any_size(function: object, size: int, suffix: str, tmp_path: Path) -> None:
     sg.save(function, tmp_path / f"sliced{suffix}", args=(torch.ones(size),), input_spec=OPEN)
     loaded = sg.load(tmp_path / f"sliced{suffix}", native=True)
+    # A package raises for one element: Inductor gives x[1:-1] of it a negative size.
     for each in (2, 3, 4, 7) if suffix == ".aoti.pt2" else (1, 2, 3, 4, 7):
         x = torch.arange(1.0, each + 1)
         torch.testing.assert_close(loaded(x), function(x))  # type: ignore[operator]
