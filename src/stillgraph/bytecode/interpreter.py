@@ -92,7 +92,9 @@ def _steps(frame: Frame, stops: Stops, level: int, started: bool = False) -> Any
         try:
             if frame.segment is not None:
                 frame.segment.before(frame, index)
-            if session() is not None:
+            capture = session()
+            if capture is not None:
+                capture.watch.passed(frame.code, each.positions)
                 structure = structure_at(frame, index, started)
                 if structure is not None:
                     started = False

@@ -42,7 +42,7 @@ from stillgraph.operators.outside import OUTSIDE
 from stillgraph.operators.pickling import before_pickling
 from stillgraph.operators.plain_arguments import is_torch_builtin, wants_plain_arguments
 from stillgraph.operators.recursion import call_recursive
-from stillgraph.operators.registries import before_tables, tables_seen
+from stillgraph.operators.registries import TablesSeen, before_tables
 from stillgraph.operators.sorting import sort
 from stillgraph.operators.stores import (
     CONTAINERS,
@@ -297,7 +297,7 @@ def call_function(capture: Session, function: FunctionType, args: tuple[Any, ...
     note_outer_variables(capture, original)
     capture.depth.enter()
     try:
-        with tables_seen(capture, function, args):
+        with TablesSeen(capture, function, args):
             arm = capture.in_arm
             return _call_in_arm(capture, original, function, args, kwargs) if arm else function(*args, **kwargs)
     finally:

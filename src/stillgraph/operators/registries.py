@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
 from types import FunctionType
 from typing import Any
 
@@ -78,19 +76,25 @@ def _states(capture: Session, function: FunctionType, args: tuple[Any, ...]) -> 
 _CHANGING = frozenset({"eval", "load_state_dict"})  # which call what does
 
 
-@contextlib.contextmanager
-def tables_seen(capture: Session, function: FunctionType, args: tuple[Any, ...]) -> Iterator[None]:
+class TablesSeen:
     """To be around the call of a function of Python's, which may be torch's and change the modules that it is given.
 
-    Found in the end, by comparing, would be too late: in an arm, the other may change it back.
+    Found in the end, by comparing, would be too late: in an arm, the other may change it back. It is no generator: the
+    standard library's code for those would count as the user's, in whose place operators call.
 
     Raises:
         Restart: it has changed modules, and nobody was watching.
     """
-    states = _states(capture, function, args)
-    yield
-    if not all(state.is_current() for state in states):
-        capture.before_unseen_write()
+
+    def __init__(self, capture: Session, function: FunctionType, args: tuple[Any, ...]) -> None:
+        self._capture, self._states = capture, _states(capture, function, args)
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, *raised: object) -> None:
+        if kind is None and not all(state.is_current() for state in self._states):
+            self._capture.before_unseen_write()
 
 
 def before_tables(capture: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:

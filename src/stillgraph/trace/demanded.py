@@ -15,6 +15,7 @@ from stillgraph.trace.frames import asked_by_layer, attribute_read, generator_as
 from stillgraph.trace.numbers import SYMBOLIC_SHAPES, StagedBool, StagedInt, StagedNumber, plain
 from stillgraph.trace.recorder import current
 from stillgraph.trace.signals import Restart
+from stillgraph.trace.witness import IN_USERS_PLACE
 
 if TYPE_CHECKING:
     from stillgraph.trace.session import Session
@@ -57,8 +58,8 @@ def demanded(session: Session, value: Any, what: str) -> Any:
             return decided
     if isinstance(value, StagedNumber) and current() is session:
         ask_for_constants(session, value)
-    if what in ("index", "hash") and _is_asked_by_rewritten_code(session):
-        session.follow_all()  # by what is left to Python: a list that is repeated, the display of a dict
+    if what in ("index", "hash") and _is_asked_by_rewritten_code(session, left_to_python=True):
+        session.follow_all()  # a list that is repeated, the display of a dict
     if what == "bool" and not session.knowledge.tries and _is_asked_by_rewritten_code(session):
         raise Restart("tries", None)  # by a condition in a `finally` with exits, perhaps, which stays Python's
     if what == "text":
@@ -106,10 +107,17 @@ def ask_for_constants(session: Session, number: StagedNumber) -> None:
         raise Restart("constant", sources)
 
 
-def _is_asked_by_rewritten_code(session: Session) -> bool:
-    """Whether a statement of rewritten code asks for a value by itself, and no function that it calls."""
+def _is_asked_by_rewritten_code(session: Session, *, left_to_python: bool = False) -> bool:
+    """Whether a statement of rewritten code asks for a value by itself, and no function that it calls.
+
+    Args:
+        session: of the capture.
+        left_to_python: whether what an operator asks for, which every front end calls alike, does not count.
+    """
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and (is_ours(frame.f_code.co_filename) or is_torch(frame.f_code.co_filename)):
+        if left_to_python and str(frame.f_globals.get("__name__")).startswith(IN_USERS_PLACE):
+            return False
         frame = frame.f_back
     return frame is not None and session.is_rewritten(frame.f_code)
 

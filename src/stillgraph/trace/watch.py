@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dis
 import linecache
 import sys
 import time
@@ -139,6 +140,11 @@ class Watch:
             yield
         finally:
             sys.settrace(None)
+
+    def passed(self, code: CodeType, positions: dis.Positions | None) -> None:
+        """An instruction is carried out of code that Python itself does not run."""
+        if self._wanted and positions is not None and positions.lineno is not None:
+            self._lines.setdefault(code.co_filename, set()).add(positions.lineno)
 
     def _called(self, frame: FrameType, event: str, argument: Any) -> Any:
         file = frame.f_code.co_filename

@@ -257,7 +257,8 @@ class WorldGuards(ObjectGuards):
         """Methods of tensors that are written in Python, people's own among them, and the functions that layers use."""
         functions, methods = vars(torch.nn.functional), vars(torch.Tensor)
         for name in sorted(self.names.attributes & functions.keys()):
-            self._variable(name, functions)
+            if not _is_special(name):  # what every module has
+                self._variable(name, functions)
         space = class_space(torch.Tensor)
         for name in sorted(self.own & methods.keys()):
             self._member(space, Item(space, name), name, methods[name])
