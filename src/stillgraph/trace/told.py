@@ -35,9 +35,11 @@ from stillgraph.program.guards import (
     ApartGuard,
     Attribute,
     BytesGuard,
+    Cell,
     ConstantGuard,
     FunctionGuard,
     Guard,
+    Held,
     IdentityGuard,
     Item,
     KeysGuard,
@@ -200,7 +202,10 @@ class Told:
             if isinstance(item, (*_PLAIN, *_NEVER_READ, torch.Tensor, fx.Node, fx.Graph)) or id(item) in reached:
                 continue
             reached[id(item)] = item
-            if isinstance(item, FunctionType):
+            if isinstance(item, (Cell, Held)):  # a path begins there; what it leads to, each call finds anew
+                start = item.cell if isinstance(item, Cell) else item.value
+                reached[id(start)] = start
+            elif isinstance(item, FunctionType):
                 queue += [*(item.__closure__ or ()), *(item.__defaults__ or ())]
             else:
                 queue += gc.get_referents(item)

@@ -10,6 +10,7 @@ import torch
 
 import stillgraph as sg
 from stillgraph.core.reasons import REASONS
+from tests.front_ends import bytecode  # noqa: F401  # a fixture
 from tests.unit.report import models
 
 CODE = re.compile(r"\((SG\d+)\)")
@@ -127,6 +128,24 @@ def calls_refused(x: Any, flag: Any) -> Any:
         return x
     y = refused_within(x.sum(), 2.0)
     return y
+
+
+def tells_lines(x: Any) -> Any:
+    width = 2
+    if x.sum() > 0:
+        x = x + width
+    return x
+
+
+@pytest.mark.usefixtures("bytecode")
+def test_what_bytecode_follows_is_marked() -> None:
+    assert marks(explained(tells_lines, torch.ones(3)), "tells_lines") == {
+        "def tells_lines(x: Any) -> Any:": "",
+        "width = 2": "evaluated",
+        "if x.sum() > 0:": "staged",
+        "x = x + width": "staged",
+        "return x": "evaluated",
+    }
 
 
 def test_a_refused_call_is_marked_as_far_as_the_capture_got() -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -251,6 +252,29 @@ def test_a_dropout_of_rows_that_only_the_run_counts(name: str) -> None:
 
 
 def test_a_size_that_decides_inside_torch_is_told_without_torchs_symbols() -> None:
-    with pytest.raises(sg.CaptureError, match="max_pool1d needs a value") as caught:
-        sg.to_static(lambda x: nn.functional.max_pool1d(x[x > 0][None], 2), backend="eager")(torch.ones(6))
+    with pytest.raises(sg.CaptureError, match="channel_shuffle needs a value") as caught:
+        static = sg.to_static(lambda x: nn.functional.channel_shuffle(x[x > 0][None, :, None], 2), backend="eager")
+        static(torch.ones(6))
     assert "(a size decides what it does)" in str(caught.value)
+    assert not re.search(r"\bu\d", str(caught.value))
+
+
+def test_a_size_that_only_makes_torch_fail_is_left_to_the_run() -> None:
+    def pooled(x: Tensor) -> Tensor:
+        return nn.functional.max_pool1d(x[x > 0][None], 2)
+
+    static = sg.to_static(pooled, backend="eager")
+    for kept in (6, 5, 3, 2, 1, 0):
+        x = torch.where(torch.arange(6) < kept, torch.arange(1.0, 7.0), -1.0).requires_grad_()
+        if kept < 2:
+            with pytest.raises(RuntimeError) as eager:
+                pooled(x)
+            with pytest.raises(RuntimeError) as ours:
+                static(x)
+            assert str(ours.value) == str(eager.value)
+            continue
+        expected, actual = pooled(x), static(x)
+        assert torch.equal(actual, expected)
+        gradients = [torch.autograd.grad(each.sum(), x)[0] for each in (expected, actual)]
+        assert torch.equal(*gradients)
+    assert static.cache_info().programs == 1
