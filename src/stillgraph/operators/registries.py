@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from types import FunctionType
 from typing import Any
 
@@ -11,12 +12,12 @@ from stillgraph.core.diagnostics import refuse
 from stillgraph.core.files import is_torch
 from stillgraph.operators.stores import refuse_ambiguous
 from stillgraph.trace.frames import here
-from stillgraph.trace.join import may_be_parameter
 from stillgraph.trace.journal import MISSING, AttributePlace, PersistencePlace
 from stillgraph.trace.misled import may_write
 from stillgraph.trace.modules import State
 from stillgraph.trace.session import Session
-from stillgraph.trace.unjoined import Unjoined, alternatives
+from stillgraph.trace.tables import is_assigned, parameters_behind
+from stillgraph.trace.unjoined import Unjoined
 
 _LISTING = frozenset(
     {"parameters", "named_parameters", "buffers", "named_buffers", "children", "named_children", "modules"}
@@ -117,29 +118,33 @@ def require_known(capture: Session, module: torch.nn.Module) -> None:
     """
     written = (write.place for write in capture.journal.log)
     places = {place.key: place for place in written if isinstance(place, (AttributePlace, PersistencePlace))}
-    uncertain = [p for p in places.values() if isinstance(p.target, torch.nn.Module) and _is_uncertain(capture, p)]
-    if not uncertain:
+    of_modules = [place for place in places.values() if isinstance(place.target, torch.nn.Module)]
+    if not of_modules:
         return
-    inside = {id(each) for each in module.modules()}
-    for place in uncertain:
-        if id(place.target) in inside:
+    inside = {id(each): each for each in module.modules()}
+    for place in of_modules:
+        if id(place.target) in inside and (_is_uncertain(capture, place) or _is_another(place, inside.values())):
             message = f"a module is gone through, and only the run knows whether it has '{place}' as an entry"
             hint = "Set it before the branch, or go through the module outside the static function."
             raise refuse("SG305", message, location=here(), hint=hint)
+
+
+def _is_another(place: AttributePlace | PersistencePlace, modules: Iterable[torch.nn.Module]) -> bool:
+    """Whether a joined parameter may be another entry of the modules as well: who goes through them meets it once."""
+    value = place.get()
+    if isinstance(place, PersistencePlace) or place.table != "_parameters":
+        return False
+    if not isinstance(value, torch.Tensor) or isinstance(value, torch.nn.Parameter):
+        return False
+    behind = {id(each) for each in parameters_behind(value)}
+    others = (each for module in modules for each in module._parameters.values() if each is not value)
+    return not behind or any(id(each) in behind for each in others)
 
 
 def _is_uncertain(capture: Session, place: AttributePlace | PersistencePlace) -> bool:
     value = place.get()
     if isinstance(place, PersistencePlace):
         return not isinstance(value, bool)
-    if place.table == "__dict__":  # where torch puts what may be a parameter, for want of knowing it
-        hidden = isinstance(value, (torch.nn.Module, torch.nn.Parameter))  # as the user's code wants it
-        return not hidden and _may_be_entry(value)
+    if place.table == "__dict__":
+        return is_assigned(capture.journal, place, value)
     return isinstance(value, Unjoined) or (isinstance(value, torch.Tensor) and capture.may_be_none(value))
-
-
-def _may_be_entry(value: Any) -> bool:
-    """Whether something is, on some path, what a module enters in its tables."""
-    if isinstance(value, Unjoined):
-        return any(map(_may_be_entry, (alternatives(value).left, alternatives(value).right)))
-    return isinstance(value, torch.nn.Module) or may_be_parameter(value)

@@ -70,7 +70,7 @@ def same_constant(left: Any, right: Any) -> bool:
 
 def may_be_parameter(value: Any) -> bool:
     """Whether a tensor is a parameter, or was joined of one: a module then has it among its parameters."""
-    return isinstance(value, torch.nn.Parameter) or getattr(value, "stillgraph_parameter", False) is True
+    return isinstance(value, torch.nn.Parameter) or hasattr(value, "stillgraph_parameter")
 
 
 def has_leaf(value: Any, view: View, inside: tuple[int, ...] = ()) -> bool:
@@ -476,7 +476,7 @@ class Joiner:
             return lambda outs: outs[index]
 
         def build(outs: Sequence[Any]) -> Any:
-            outs[index].stillgraph_parameter = True
+            outs[index].stillgraph_parameter = left, right
             return outs[index]
 
         return build

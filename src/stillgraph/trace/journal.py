@@ -88,7 +88,7 @@ class AttributePlace:
             self._remove()
         elif isinstance(self.target, torch.nn.Module):
             held = entries(self.target, "_parameters")
-            if self.name in held and getattr(value, "stillgraph_parameter", False) is True:
+            if self.name in held and hasattr(value, "stillgraph_parameter"):
                 held[self.name] = value  # joined of parameters, which torch does not see
             else:
                 torch.nn.Module.__setattr__(self.target, self.name, value)
@@ -144,6 +144,16 @@ class TablePlace(AttributePlace):
             super().set(value)
         else:
             put_in_table(self.target, self.where, self.name, value)
+
+
+@dataclass(frozen=True, eq=False)
+class AssignedPlace(TablePlace):
+    """An attribute of which only the run knows in which table of the module it is: where an assignment puts it then.
+
+    During the capture it lies in ``__dict__``.
+    """
+
+    where: str = "__dict__"
 
 
 class _PerhapsPersistent(str):
@@ -357,7 +367,7 @@ class Write:
 
 def _as_left(place: Place) -> Place:
     """A place such that what is put there goes where it is now: an attribute of a module into the table that has it."""
-    if isinstance(place, AttributePlace) and place.table is not None:
+    if isinstance(place, AttributePlace) and place.table is not None and not isinstance(place, AssignedPlace):
         return TablePlace(place.target, place.name, place.table)
     return place
 
@@ -457,6 +467,11 @@ class Journal:
             first.setdefault(write.place.key, write)
         return first
 
+    def is_assigned(self, place: Place) -> bool:
+        """Whether only the run knows in which table of a module an attribute is."""
+        last = next((write.place for write in reversed(self._log) if write.place.key == place.key), None)
+        return isinstance(last, AssignedPlace)
+
     def begin(self) -> None:
         """What was written so far are the program's inputs, put where the code will read them."""
         self._inputs = {key: write.place.get() for key, write in self.written(0).items()}
@@ -494,6 +509,8 @@ class Journal:
 
     def rewind(self, mark: int) -> dict[Hashable, tuple[Place, Any]]:
         """Undo the writes since ``mark``; each place that was written, with what it held until now."""
-        held = {key: (_as_left(write.place), write.place.get()) for key, write in self.written(mark).items()}
+        self.look()
+        last = {write.place.key: write.place for write in self._log[mark:]}
+        held = {key: (_as_left(place), place.get()) for key, place in last.items()}
         self.rollback(mark)
         return held

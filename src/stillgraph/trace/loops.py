@@ -18,7 +18,7 @@ from stillgraph.trace.containers import split
 from stillgraph.trace.elements import freeze_elements
 from stillgraph.trace.exits import Exit, Return
 from stillgraph.trace.join import DEAD, Joiner, is_empty
-from stillgraph.trace.journal import ContentsPlace, Place
+from stillgraph.trace.journal import AttributePlace, ContentsPlace, Place
 from stillgraph.trace.lists import Element, StagedSpread, has_spread, mutable_parts
 from stillgraph.trace.loop_state import (
     Fixed,
@@ -38,6 +38,7 @@ from stillgraph.trace.node_arguments import as_argument
 from stillgraph.trace.recorder import Recorder
 from stillgraph.trace.region import Region
 from stillgraph.trace.staging import NO_EXIT, Block, any_flag, bind_outputs, branch, carried
+from stillgraph.trace.tables import joined_place
 from stillgraph.trace.unjoined import named
 from stillgraph.trace.unknown import leave
 
@@ -211,6 +212,9 @@ def _settle(
     for key, place in loop_.places.items():
         before = inputs.get(key, place.get())
         after = arm.value(place, before)
+        if isinstance(place, AttributePlace):
+            sides = (None, place.get()), (arm.writes.get(key, (None,))[0], after)
+            loop_.places[key] = joined_place(loop_.recorder.journal, place, sides)
         if after is before and isinstance(loop_.state[key], Fixed):
             continue
         joiner.at = place

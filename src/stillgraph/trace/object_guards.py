@@ -164,7 +164,8 @@ class ObjectGuards(ContainerGuards):
                 self._value(Slot(source, "__dict__", name), value, ("attribute", id(module), name))
         for table_name in MODULE_TABLES:
             for name, value in module.__dict__[table_name].items():
-                read = name in self.names.attributes | in_torch or (self.listed and value is None)  # an entry left out
+                read = name in self.names.attributes | in_torch or (id(module), name) in self.relied
+                read = read or (self.listed and value is None)  # an entry left out
                 self._entry(module, Slot(source, table_name, name), value, read)
         self._shadowed(module, source, {"forward", *in_torch})
         self._asked(module, source)

@@ -43,6 +43,7 @@ from stillgraph.trace.recorder import Recorder
 from stillgraph.trace.region import Region
 from stillgraph.trace.signals import Diverged
 from stillgraph.trace.staging import bind_outputs, carried, identifier
+from stillgraph.trace.tables import joined_place
 
 _MAX_ROUNDS = 12
 Given = dict[str, Any]
@@ -230,7 +231,7 @@ class Recursion:
         for key, (place, value) in arm.writes.items():
             if key not in self.places:
                 self.settled = False
-                self.places[key] = place
+                self.places[key] = joined_place(self.recorder.journal, place, ((None, place.get()), (place, value)))
                 self.states[key] = Fixed(place.get())
             if not arm.diverged:
                 self._widen_place(key, value)

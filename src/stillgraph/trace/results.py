@@ -77,6 +77,7 @@ from stillgraph.trace.on_fakes import has_no_fake
 from stillgraph.trace.recorder import Recorder
 from stillgraph.trace.sources import Finder, is_machinery
 from stillgraph.trace.symbolic import is_fake
+from stillgraph.trace.tables import is_assigned
 from stillgraph.trace.tensor_classes import refuse_class
 from stillgraph.trace.text import StagedText
 from stillgraph.trace.unjoined import Picked, Stale, Unjoined, alternatives, describe, is_lost
@@ -399,6 +400,8 @@ class Results:
             gone = after is MISSING and isinstance(write.place, AttributePlace)  # it may be there in another call
             unchanged = same_constant(write.before, after) and not isinstance(write.place, ContentsPlace)
             unchanged = unchanged and not self.session.journal.is_input(write.place)
+            if isinstance(write.place, AttributePlace):
+                unchanged = unchanged and write.place.table == write.table
             if self.session.values_compared:
                 unchanged = unchanged and write.before is after  # an equal one is another one
             if isinstance(after, Stale):
@@ -509,8 +512,10 @@ class Results:
         table = place.table
         if isinstance(owner, torch.nn.Module):
             own = type(owner).__setattr__ is not torch.nn.Module.__setattr__
+            if is_assigned(self.session.journal, place, after):
+                return SetAttribute(target, name, value, past=own)
             hidden = table == "__dict__" and isinstance(after, (torch.nn.Module, torch.nn.Parameter))
-            if own or hidden or table not in ("__dict__", write.table):
+            if own or hidden or table != (write.table or "__dict__"):
                 return SetSlot(target, str(table), name, value)
             return SetAttribute(target, name, value)
         return SetAttribute(target, name, value, self._goes_past(owner, "__setattr__"))

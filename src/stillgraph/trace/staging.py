@@ -18,13 +18,14 @@ from stillgraph.trace.arms import Arm, continue_arm, leaf_node, run_arm, unify_c
 from stillgraph.trace.assigned import Line, assigned_by, nowhere
 from stillgraph.trace.exits import Exit
 from stillgraph.trace.join import DEAD, Joiner, Pair
-from stillgraph.trace.journal import MISSING, AttributePlace, ContentsPlace, PassingPlace, Place, TablePlace
+from stillgraph.trace.journal import MISSING, AttributePlace, ContentsPlace, PassingPlace, Place
 from stillgraph.trace.lists import StagedList
 from stillgraph.trace.numbers import StagedNumber, plain
 from stillgraph.trace.recorder import Recorder
 from stillgraph.trace.region import Region
 from stillgraph.trace.several import in_graph
 from stillgraph.trace.signals import Diverged
+from stillgraph.trace.tables import joined_place
 from stillgraph.trace.unjoined import Stale, named, quoted, refuse_join
 from stillgraph.trace.unknown import leave
 
@@ -158,11 +159,11 @@ def close_arms(
             _refuse_half_made(place, left.value(place, before), right.value(place, before), lines)
         if one_sided:
             recorder.rely_on(place)
-        if isinstance(place, AttributePlace):
-            _refuse_other_table(place, left, right)
+        sides = [(arm.writes.get(place.key, (None,))[0], arm.value(place, before)) for arm in (left, right)]
+        joined = joined_place(recorder.journal, place, sides)
         value = build(outputs)
         if value is not before:
-            leave(recorder, place, value)
+            leave(recorder, joined, value)
     exit = exit_build(outputs)
     return None if all(flag is False for flag in exit.flags) else exit
 
@@ -184,18 +185,6 @@ def _refuse_half_made(place: AttributePlace, left: Any, right: Any, lines: tuple
             Side(f"{who} {has} {quoted(failure.place)}", line(failure.place))
             for who, has, line in zip(("one path", "the other path"), does, lines)
         )
-        raise refuse_join(failure.place, failure)
-
-
-def _refuse_other_table(place: AttributePlace, left: Arm, right: Arm) -> None:
-    """Refuse a tensor that is a buffer of a module on one path, and an attribute of another kind on the other."""
-    if left.diverged or right.diverged:
-        return
-    found = (arm.writes.get(place.key, (None, None))[0] for arm in (left, right))
-    first, second = (each.where if isinstance(each, TablePlace) else place.table for each in found)
-    if first != second and "_buffers" in (first, second) and first is not None and second is not None:
-        failure = JoinFailure("SG203", "an attribute is a buffer of the module on one path only")
-        failure.place = named(place)
         raise refuse_join(failure.place, failure)
 
 

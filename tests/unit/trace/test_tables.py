@@ -1,0 +1,197 @@
+"""In which of its tables a module has what the paths of a call leave under one name, and in which the run puts it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+import stillgraph as sg
+from tests.front_ends import bytecode
+
+_ = bytecode
+UP, DOWN = torch.tensor([1.0, 1.0, 3.0]), torch.tensor([-1.0, -3.0, -1.0])
+
+
+class Module(nn.Module):
+    def __init__(self, body: Callable[..., Tensor], begin: Callable[..., None]) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(3) * 2)
+        self.p = nn.Parameter(torch.ones(3) * 5)
+        self.q = nn.Sequential()
+        self.body = body
+        begin(self)
+
+    def forward(self, x):
+        return self.body(self, x)
+
+
+def replaced(self, x):
+    del self.gate
+    self.gate = None
+    return x * len(self._parameters)
+
+
+def registers_none(self, x):
+    if x.sum() > 0:
+        self.register_parameter("gate", None)
+    return x * 2
+
+
+def is_parameter(self, x):
+    if x.sum() > 0:
+        self.gate = self.p
+    return x * 2
+
+
+def is_module(self, x):
+    if x.sum() > 0:
+        self.gate = self.q
+    return x * 2
+
+
+def is_either(self, x):
+    if x.sum() > 0:
+        self.gate = self.p
+    else:
+        self.gate = None
+    return x * 2
+
+
+def replaced_on_a_path(self, x):
+    if x.sum() > 0:
+        del self.gate
+        self.gate = x * 2
+    return x * 2
+
+
+def in_a_loop(self, x):
+    while x.sum() > 0:
+        self.gate = self.p
+        x = x - 1
+    return x * 2
+
+
+def counted(self, x):
+    if x.sum() > 0:
+        self.gate = self.p
+    return x * len(self._parameters)
+
+
+def listed(self, x):
+    if x.sum() > 0:
+        self.gate = self.p
+    return x * len(list(self.parameters()))
+
+
+def listed_modules(self, x):
+    if x.sum() > 0:
+        self.gate = self.q
+    return x * len(list(self.children()))
+
+
+def counted_behind_a_loop(self, x):
+    while x.sum() > 0:
+        self.gate = self.p
+        x = x - 1
+    return x * len(self._parameters)
+
+
+def none(self):
+    self.gate = None
+
+
+def entered_none(self):
+    self.register_parameter("gate", None)
+
+
+def parameter(self):
+    self.gate = nn.Parameter(torch.ones(3) * 7)
+
+
+def buffer(self):
+    self.register_buffer("gate", torch.ones(3))
+
+
+def module(self):
+    self.gate = nn.Linear(1, 1)
+
+
+def nothing(self):
+    pass
+
+
+BODIES = [
+    *(replaced, registers_none, is_parameter, is_module, is_either, replaced_on_a_path, in_a_loop, counted, listed),
+    *(listed_modules, counted_behind_a_loop),
+]
+BEGINS = [none, entered_none, parameter, buffer, module, nothing]
+FAST = {
+    *((is_parameter, none), (is_either, module), (replaced, entered_none), (in_a_loop, none)),
+    *((counted, none), (listed, parameter), (counted_behind_a_loop, none), (is_parameter, entered_none)),
+}
+CASES = [
+    pytest.param(
+        body, begin, marks=() if (body, begin) in FAST else pytest.mark.slow, id=f"{body.__name__}-{begin.__name__}"
+    )
+    for body in BODIES
+    for begin in BEGINS
+    if not (body is replaced and begin is nothing)  # raises
+]
+REFUSED = {"SG203", "SG204", "SG209", "SG305"}
+
+
+def _held(module: nn.Module) -> Any:
+    """What is under which name in each of a module's tables, by its place among what the test has made."""
+
+    def shown(value: Any) -> Any:
+        return value.tolist() if isinstance(value, Tensor) else type(value).__name__
+
+    tables = ("_parameters", "_buffers", "_modules")
+    own = {"gate": shown(vars(module)["gate"])} if "gate" in vars(module) else {}
+    return own, [{name: shown(value) for name, value in vars(module)[table].items()} for table in tables]
+
+
+def _called(function: Callable[[Tensor], Any], x: Tensor) -> Any:
+    try:
+        return function(x).tolist()
+    except (AttributeError, KeyError, TypeError) as error:
+        return type(error), str(error)
+
+
+@pytest.mark.parametrize("orders", [(DOWN, UP, DOWN), (UP, DOWN, UP)], ids=["down", "up"])
+@pytest.mark.parametrize(("body", "begin"), CASES)
+def test_the_tables_are_eagers(body, begin, orders, bytecode) -> None:
+    found, eager = Module(body, begin), Module(body, begin)
+    static = sg.to_static(found, backend="eager")
+    for x in orders:
+        try:
+            result = _called(static, x)
+        except sg.CaptureError as error:
+            assert error.reason.code in REFUSED, error  # noqa: PT017 (most are captured)
+            return
+        assert (result, _held(found)) == (_called(eager, x), _held(eager))
+
+
+@pytest.mark.parametrize("orders", [(DOWN, UP, DOWN), (UP, DOWN, UP)], ids=["down", "up"])
+@pytest.mark.parametrize(("body", "begin"), CASES)
+def test_so_are_they_in_segments(body, begin, orders) -> None:
+    if begin is nothing and body in (in_a_loop, counted_behind_a_loop):
+        pytest.skip("Python makes the attribute in the loop: nothing is left of the program, which strict refuses")
+    found, eager = Module(body, begin), Module(body, begin)
+    static = sg.to_static(found, full_graph=False, strict=True, backend="eager")
+    for x in orders:
+        assert (_called(static, x), _held(found)) == (_called(eager, x), _held(eager))
+
+
+@pytest.mark.parametrize(
+    ("body", "begin", "code"),
+    [(replaced_on_a_path, parameter, "SG203"), (registers_none, nothing, "SG204"), (listed, parameter, "SG305")],
+)
+def test_what_no_assignment_puts_there_is_refused(body, begin, code) -> None:
+    with pytest.raises(sg.CaptureError) as caught:
+        sg.to_static(Module(body, begin), backend="eager")(UP)
+    assert caught.value.reason.code == code
