@@ -12,8 +12,8 @@ import keyword
 import linecache
 import operator
 import weakref
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -21,16 +21,26 @@ from torch import fx
 from torch.autograd.graph import saved_tensors_hooks
 from torch.utils.checkpoint import checkpoint
 
-from stillgraph.core.location import Location
 from stillgraph.program.context import Context, current_context, write_switches
 from stillgraph.program.graphs import arguments, regions
-from stillgraph.program.operations import bound, checkpointed, keep, raise_, recursion, take_left, try_, unbound
+from stillgraph.program.operations import (
+    bound,
+    checkpointed,
+    keep,
+    raise_,
+    recurse,
+    recursion,
+    take_left,
+    try_,
+    unbound,
+)
 from stillgraph.program.program import Program
 from stillgraph.program.so_far import so_far_at
+from stillgraph.runtime.driver_text import Writer
 from stillgraph.runtime.expressions import Expressions
 from stillgraph.runtime.lazy_region import Compile, LazyRegion
 from stillgraph.runtime.segments import Segment, split_segments
-from stillgraph.runtime.so_far import LINES, UNKNOWN, Noted, names_needed
+from stillgraph.runtime.so_far import UNKNOWN, Noted, names_needed
 from stillgraph.runtime.tracebacks import PLACES, Places
 
 _COND = torch.ops.higher_order.cond
@@ -56,55 +66,6 @@ class Driver:
     visits: list[int]
 
 
-@dataclass
-class _Writer:
-    """Writes the driver's lines; keeps the names and the objects they stand for."""
-
-    compile: Compile | None
-    numbers: dict[fx.GraphModule, int] = field(default_factory=dict)  # of the regions that are counted
-    visits: list[int] = field(default_factory=list)
-    lines: list[str] = field(default_factory=list)
-    places: dict[int, Location] = field(default_factory=dict)
-    place: Location | None = None  # of the operation that is being written
-    keeps_account: bool = False  # of what is written to Python's objects when an operation begins
-    so_far: Noted | None = None
-    accounts: dict[int, Noted] = field(default_factory=dict)  # by line
-    depth: int = 1
-    objects: dict[str, Any] = field(default_factory=dict)
-    taken: set[str] = field(default_factory=set)
-    names: dict[fx.Node, str] = field(default_factory=dict)
-    functions: dict[Any, str] = field(default_factory=dict)  # of recursions, and what tries keep: by their names
-
-    def line(self, text: str) -> None:
-        self.lines.append("    " * self.depth + text)
-        if self.place is not None:
-            self.places[len(self.lines) + 1] = self.place  # behind the header
-        if self.so_far is not None:
-            self.accounts[len(self.lines) + 1] = self.so_far
-
-    def fresh(self, stem: str) -> str:
-        name, count = stem, 1
-        while name in self.taken or keyword.iskeyword(name) or name in self.objects:
-            count += 1
-            name = f"{stem}_{count}"
-        self.taken.add(name)
-        return name
-
-    def count(self, region: fx.GraphModule) -> None:
-        """Have the driver count that a region begins."""
-        if region in self.numbers:
-            self.line(f"{self.object('visits', self.visits)}[{self.numbers[region]}] += 1")
-
-    def object(self, stem: str, value: Any) -> str:
-        """A global name of the driver for an object."""
-        for name, known in self.objects.items():
-            if known is value:
-                return name
-        name = self.fresh(stem)
-        self.objects[name] = value
-        return name
-
-
 def lower(program: Program, compile: Compile | None) -> Driver:
     """The native driver of a program.
 
@@ -113,31 +74,28 @@ def lower(program: Program, compile: Compile | None) -> Driver:
         compile: the backend that compiles straight-line regions; None runs PyTorch's operators as they are.
     """
     graph = program.graph
-    writer = _Writer(None if _differentiates(graph) else compile, keeps_account=bool(program.so_far))
-    if program.location is not None:
-        writer.places[0] = program.location
+    writer = Writer(None if _differentiates(graph) else compile, keeps_account=bool(program.so_far))
+    writer.begins = program.location
     return _written(writer, program.name, graph, _ambient(program), program.unset_in_choices)
 
 
 def _lower_segment(segment: Segment, module: fx.GraphModule, ambient: Context | None) -> Driver:
     """A segment of a region as a driver of its own, which runs PyTorch's operators as they are."""
     region, _, _ = segment.build(module, None)
-    writer = _Writer(None)
-    place = segment.nodes[0].meta.get("location")
-    if place is not None:
-        writer.places[0] = place
+    writer = Writer(None)
+    writer.begins = segment.nodes[0].meta.get("location")
     return _written(writer, "region", region, ambient)
 
 
 def _written(
-    writer: _Writer, name: str, graph: fx.GraphModule, ambient: Context | None, lazy: frozenset[int] = frozenset()
+    writer: Writer, name: str, graph: fx.GraphModule, ambient: Context | None, lazy: frozenset[int] = frozenset()
 ) -> Driver:
     """The driver of a graph; the outputs ``lazy`` are looked at only where they have a value."""
     inputs = graph.graph.find_nodes(op="placeholder")
     writer.taken.add(_identifier(name))
     for node in inputs:
         writer.names[node] = writer.fresh(node.name)
-    header = f"def {_identifier(name)}({', '.join(writer.names[n] for n in inputs)}):"
+    writer.text.lines.append(f"def {_identifier(name)}({', '.join(writer.names[n] for n in inputs)}):")
     found = list(regions(graph))
     if len(found) > 1:
         writer.numbers.update((region, number) for number, region in enumerate(found))
@@ -148,10 +106,10 @@ def _written(
         check = writer.object("bound", bound)
         outputs = [o if index in lazy else f"{check}({o})" for index, o in enumerate(outputs)]
     writer.line(f"return ({''.join(o + ', ' for o in outputs)})")
-    code = "\n".join([header, *writer.lines]) + "\n"
-    run = _compile_source(name, code, writer.objects | {PLACES: writer.places, LINES: writer.accounts})
+    code, tables = writer.finish()
+    run = _compile_source(name, code, writer.objects | tables)
     run.visits = writer.visits  # type: ignore[attr-defined]  # for `runtime.static_function`
-    return Driver(run, code, writer.places, writer.visits)
+    return Driver(run, code, tables[PLACES], writer.visits)
 
 
 def _identifier(name: str) -> str:
@@ -211,7 +169,7 @@ def _compile_source(name: str, code: str, objects: dict[str, Any]) -> Callable[.
 class _Block(Expressions):
     """Writes one region; values that are not used any more are let go, as eager PyTorch would."""
 
-    writer: _Writer
+    writer: Writer
     module: fx.GraphModule
     ambient: Context | None
     around: _Block | None = None
@@ -245,13 +203,14 @@ class _Block(Expressions):
         """Leave one torch mode and enter another, where they differ."""
         if then is None or now == then:
             return then if now is None else now
+        text = self.writer.text
         if now != self.ambient:
-            self.writer.depth -= 1
+            text.depth, text.blocks = text.depth - 1, text.blocks - 1
         if then != self.ambient:
             name = self.writer.object("modes", then)
             enter = self.writer.object("entered", entered)
             self.writer.line(f"with {enter}({name}):")
-            self.writer.depth += 1
+            text.depth, text.blocks = text.depth + 1, text.blocks + 1
         return then
 
     # ---- nodes
@@ -296,7 +255,7 @@ class _Block(Expressions):
         elif node.target is try_:
             self._write_try(node)
         elif node.target is keep:
-            writer.line(f"{writer.functions[given[0]]} = {self.value(tuple(given[1]))}")
+            writer.line(f"{writer.functions[given[0]]}[:] = {self.value(tuple(given[1]))}")
         elif node.target is operator.getitem and isinstance(given[0], fx.Node) and given[0] in self._parts:
             writer.names[node] = self._parts[given[0]][given[1]]
         else:
@@ -330,10 +289,8 @@ class _Block(Expressions):
     def _write_cond(self, node: fx.Node) -> None:
         predicate, true, false, operands = arguments(node)
         names = self._output_names(node)
-        self.writer.line(f"if {self.value(predicate)}:")
-        self._write_arm(true, operands, names, node)
-        self.writer.line("else:")
-        self._write_arm(false, operands, names, node)
+        self._write_arm(f"if {self.value(predicate)}:", true, operands, names, node)
+        self._write_arm("else:", false, operands, names, node)
 
     def _write_try(self, node: fx.Node) -> None:
         name, body, handler, kinds, operands = arguments(node)
@@ -341,31 +298,33 @@ class _Block(Expressions):
         names = self._output_names(node)
         kept, error = writer.fresh("kept"), writer.fresh("error")
         writer.functions[name] = kept
-        writer.line("try:")
-        self._write_arm(body, operands, names, node)
-        writer.line(f"except {self.value(tuple(kinds))} as {error}:")
-        if _raises_itself(_attribute(self.module, str(body.target))):
-            writer.line(f"    {writer.object('take_left', take_left)}({error})")
         inside = _attribute(self.module, str(handler.target)).graph.find_nodes(op="placeholder")
         held = [f"{kept}[{i}]" for i in range(len(inside) - 1 - len(operands))]
-        self._write_arm(handler, operands, names, node, [error, *held])
+        writer.line(f"{kept} = []")
+        self._write_arm("try:", body, operands, names, node)
+        head = f"except {self.value(tuple(kinds))} as {error}:"
+        takes = _raises_itself(_attribute(self.module, str(body.target)))
+        first = f"{writer.object('take_left', take_left)}({error})" if takes else None
+        self._write_arm(head, handler, operands, names, node, [error, *held], first)
 
     def _write_arm(
-        self, region: Any, operands: Any, names: list[str], node: fx.Node, carried: list[str] | None = None
+        self,
+        head: str,
+        region: Any,
+        operands: Any,
+        names: list[str],
+        node: fx.Node,
+        carried: list[str] | None = None,
+        first: str | None = None,
     ) -> None:
         writer = self.writer
-        writer.depth += 1
-        module = _attribute(self.module, str(region.target))
-        self._bind(module, operands, carried)
-        start = len(writer.lines)
-        writer.count(module)
-        outputs = _Block(writer, module, node.meta.get("context", self.ambient), self).write()
-        for name, output in zip(names, outputs):
-            if name != "_":
-                writer.line(f"{name} = {output}")
-        if len(writer.lines) == start:
-            writer.line("pass")
-        writer.depth -= 1
+        with writer.inside(head, blocks=node.target is try_):
+            if first is not None:
+                writer.line(first)
+            outputs = self._write_region(region, operands, node, carried)
+            for name, output in zip(names, outputs):
+                if name != "_":
+                    writer.line(f"{name} = {output}")
 
     def _write_while(self, node: fx.Node) -> None:
         test, body, entries, operands = arguments(node)
@@ -373,23 +332,42 @@ class _Block(Expressions):
         stems = self._output_names(node, keep_all=True)
         for name, entry in zip(stems, entries):
             writer.line(f"{name} = {self.value(entry)}")
-        test_module = _attribute(self.module, str(test.target))
-        writer.count(test_module)
-        writer.line("while True:")
-        writer.depth += 1
-        context = node.meta.get("context", self.ambient)
-        self._bind(test_module, operands, stems)
-        (go,) = _Block(writer, test_module, context, self).write()
-        writer.line(f"if not {go}:")
-        writer.line("    break")
-        body_module = _attribute(self.module, str(body.target))
-        writer.count(body_module)
-        self._bind(body_module, operands, stems)
-        outputs = _Block(writer, body_module, context, self).write()
-        changed = [(n, o) for n, o in zip(stems, outputs) if n != o]
-        if changed:
-            writer.line(f"{', '.join(n for n, _ in changed)} = {', '.join(o for _, o in changed)}")
-        writer.depth -= 1
+        writer.count(_attribute(self.module, str(test.target)))
+        with writer.inside("while True:", blocks=1):
+            (go,) = self._write_region(test, operands, node, stems, counted=False)
+            writer.line(f"if not {go}:")
+            writer.line("    break")
+            outputs = self._write_region(body, operands, node, stems)
+            changed = [(n, o) for n, o in zip(stems, outputs) if n != o]
+            if changed:
+                writer.line(f"{', '.join(n for n, _ in changed)} = {', '.join(o for _, o in changed)}")
+
+    def _write_region(
+        self, region: Any, operands: Any, node: fx.Node, carried: list[str] | None = None, *, counted: bool = True
+    ) -> list[str]:
+        """Write a region of a construct, where it is too deep for Python as a call; its outputs."""
+        writer = self.writer
+        module = _attribute(self.module, str(region.target))
+        self._bind(module, operands, carried)
+        block = _Block(writer, module, node.meta.get("context", self.ambient), self)
+        if not writer.text.is_deep:
+            if counted:
+                writer.count(module)
+            return block.write()
+        placeholders = module.graph.find_nodes(op="placeholder")
+        given = [writer.names[each] for each in placeholders]
+        writer.names.update((each, writer.fresh(each.name)) for each in placeholders)
+        around = [writer.functions[name] for name in dict.fromkeys(_named_by(module)) if name in writer.functions]
+        name = writer.fresh("deeper")
+        with writer.apart(f"def {name}({', '.join([*(writer.names[each] for each in placeholders), *around])}):"):
+            if counted:
+                writer.count(module)
+            outputs = block.write()
+            writer.line(f"return ({''.join(o + ', ' for o in outputs)})")
+        parts = [writer.fresh(f"{name}_{index}") for index in range(len(outputs))]
+        call = f"{name}({', '.join([*given, *around])})"
+        writer.line(f"{''.join(part + ', ' for part in parts)}= {call}" if parts else call)
+        return parts
 
     def _recursion(self, node: fx.Node) -> str:
         """Write a region that calls itself as a function, which sees the variables around it; its first call."""
@@ -398,13 +376,9 @@ class _Block(Expressions):
         writer.functions[name] = writer.fresh(str(name))
         module = _attribute(self.module, str(body.target))
         stems = [writer.fresh(p.name) for p in module.graph.find_nodes(op="placeholder")[: len(entries)]]
-        self._bind(module, operands, stems)
-        writer.line(f"def {writer.functions[name]}({', '.join(stems)}):")
-        writer.depth += 1
-        writer.count(module)
-        outputs = _Block(writer, module, node.meta.get("context", self.ambient), self).write()
-        writer.line(f"return ({''.join(o + ', ' for o in outputs)})")
-        writer.depth -= 1
+        with writer.inside(f"def {writer.functions[name]}({', '.join(stems)}):"):
+            outputs = self._write_region(body, operands, node, stems)
+            writer.line(f"return ({''.join(o + ', ' for o in outputs)})")
         return f"{writer.functions[name]}({', '.join(self.value(entry) for entry in entries)})"
 
     def _checkpoint(self, node: fx.Node) -> str:
@@ -415,14 +389,11 @@ class _Block(Expressions):
         module = _attribute(self.module, str(body.target))
         writer.count(module)
         stems = [writer.fresh(p.name) for p in module.graph.find_nodes(op="placeholder")]
-        self._bind(module, (), stems)
         kept = [f"{stem}={self.value(o)}" for stem, o in zip(stems[len(inputs) :], operands, strict=True)]
         header = [*stems[: len(inputs)], *(["*", *kept] if kept else [])]
-        writer.line(f"def {name}({', '.join(header)}):")
-        writer.depth += 1
-        outputs = _Block(writer, module, node.meta.get("context", self.ambient), self).write()
-        writer.line(f"return ({''.join(o + ', ' for o in outputs)})")
-        writer.depth -= 1
+        with writer.inside(f"def {name}({', '.join(header)}):"):
+            outputs = self._write_region(body, (), node, stems, counted=False)
+            writer.line(f"return ({''.join(o + ', ' for o in outputs)})")
         given = [name, *map(self.value, inputs), *(f"{key}={self.value(value)}" for key, value in options.items())]
         return f"{writer.object('checkpoint', checkpoint)}({', '.join(given)})"
 
@@ -469,6 +440,11 @@ _WRITTEN_OUT: dict[Any, Callable[[_Block, fx.Node], str]] = {
     recursion: _Block._recursion,
     checkpointed: _Block._checkpoint,
 }
+
+
+def _named_by(module: fx.GraphModule) -> Iterator[Any]:
+    """The names of the recursions that a region goes on with, and of the tries for which it keeps something."""
+    return (arguments(node)[0] for node in _nodes(module) if node.target in (recurse, keep))
 
 
 def _own(node: fx.Node) -> bool:

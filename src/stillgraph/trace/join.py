@@ -74,10 +74,12 @@ def may_be_parameter(value: Any) -> bool:
 
 
 def has_leaf(value: Any, view: View, inside: tuple[int, ...] = ()) -> bool:
-    """Whether a tensor, a number or a list of unknown length is somewhere in a value, seen by ``view``."""
+    """Whether a tensor, a number, an entry of a table or a list of unknown length is in a value, seen by ``view``."""
+    if isinstance(value, Unjoined):
+        return known_in(value) is not None
     if value is None or is_leaf(value) or isinstance(value, StagedSpread):
         return value is not None
-    parts = None if isinstance(value, Unjoined) or id(value) in inside else view(value)
+    parts = None if id(value) in inside else view(value)
     return parts is not None and any(has_leaf(child, view, (*inside, id(value))) for child in parts.children)
 
 

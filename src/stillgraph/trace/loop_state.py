@@ -168,11 +168,12 @@ def _unfix(joiner: Joiner, before: Any, after: Any, place: str) -> State:
         return Slot(_cover(joiner.type_of(before), joiner, after, place), before, place)
     if before is DEAD and joiner.is_older(after):
         return Fixed(after)  # an object from outside is handed out as it is
-    parts = joiner.views[1](after)
+    view = joiner.views[1]
+    parts = view(after)
     if (before is DEAD or before is MISSING) and parts is not None:
-        if before is MISSING and place == str(joiner.at) and not has_leaf(after, joiner.views[1]):
+        if before is MISSING and place == str(joiner.at) and not has_leaf(after, view):
             raise JoinFailure("SG204", f"{describe(after)} on one path only")  # what tells whether the loop ran?
-        children = tuple(Fixed(before) for _ in parts.children)
+        children = tuple(Fixed(before if before is DEAD or has_leaf(c, view) else DEAD) for c in parts.children)
         return _widen_children(joiner, Tree(parts, children), after, place)
     if before is DEAD:
         return Fixed(after)
@@ -197,7 +198,9 @@ def _table(before: Any, after: Any) -> TableType | None:
     if before is DEAD:
         return table_of(entries) if entries is not None and isinstance(after, Unjoined) else None
     mine = known_in(before)
-    return table_of(mine, entries) if mine and entries and is_table(united(mine, entries)) else None
+    if not mine or not entries or not is_table(e for e in united(mine, entries) if e.value is not MISSING):
+        return None  # a number that is not always there has a type of its own
+    return table_of(mine, entries)
 
 
 def _carried_anyway(value: Any) -> bool:
@@ -364,6 +367,9 @@ def _cover(type_: Type, joiner: Joiner, after: Any, place: str) -> Type:
         return table
     if after is None or after is MISSING:
         return _optional(type_, after)
+    if isinstance(type_, TableType) and is_leaf(after) and all(is_empty(entry.value) for entry in type_.entries):
+        nothing = {entry.value for entry in type_.entries}
+        return optional(joiner.type_of(after), none=None in nothing, unbound=MISSING in nothing)
     if not is_leaf(after):
         raise JoinFailure("SG203", f"{quoted(joiner.named(place))} is {describe(after)} {joiner.when[1]}")
     return join_types(type_, joiner.type_of(after))

@@ -66,6 +66,16 @@ def is_optional(value: Any) -> bool:
     )
 
 
+def may_be_unbound(value: Any) -> bool:
+    """Whether a staged value stands, on some path, for that of a variable that has none."""
+    if isinstance(value, Picked):
+        return _UNBOUND in value.stillgraph_known()
+    return is_leaf(value) and bool(getattr(value, "stillgraph_optional", (False, False))[1])
+
+
+_UNBOUND = Known(MISSING)
+
+
 def leaves(value: Any) -> Iterator[Any]:
     """What is in a value, plain containers taken apart."""
     if type(value) in (list, tuple) or is_namedtuple_instance(value):
@@ -257,12 +267,16 @@ class Narrowing(Recorder):
 
     def unboundness(self, value: Any) -> Any:
         """Whether the variable with a value has none on the path taken: plain where that is known, otherwise staged."""
-        if not (is_leaf(value) and getattr(value, "stillgraph_optional", (False, False))[1]):
+        if not may_be_unbound(value):
             return False
+        if isinstance(value, Picked):
+            return self.is_entry(value.stillgraph_number(), _UNBOUND)
         return self._asked(self._unbound, is_unbound, value)
 
     def known_unboundness(self, value: Any) -> bool | None:
         """As `unboundness`, without asking: None if only the run knows."""
+        if isinstance(value, Picked):
+            return None if self.possible_entries(value.stillgraph_number(), (_UNBOUND,)) else False
         known = self._unbound.get(id(value))
         return None if known is None else self.decided(known[1])
 

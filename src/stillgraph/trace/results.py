@@ -121,7 +121,8 @@ class Results:
         if is_lost(value):
             value.refuse()
         if isinstance(value, Picked):
-            return self._one_of(self._output(value), value.stillgraph_known())
+            entries = self.session.possible_entries(value.stillgraph_number(), value.stillgraph_known())
+            return self._one_of(self._output(value), entries)
         if isinstance(value, Unjoined):
             known = alternatives(value)
             flag = self._output(known.flag)

@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 from stillgraph.trace.containers import split
 from stillgraph.trace.journal import MISSING
-from stillgraph.trace.narrowing import Narrowing
+from stillgraph.trace.narrowing import Narrowing, may_be_unbound
 from stillgraph.trace.staging import branch
 from stillgraph.trace.unjoined import Picked, Unjoined, alternatives, is_leaf, is_lost
 
@@ -82,7 +82,7 @@ def _sides(value: Unjoined) -> tuple[Any, Any]:
 def _telling(value: Any, inside: tuple[int, ...]) -> Iterator[Any]:
     """The leaves of a value that are nothing where its variable has no value: elements tell that of their list."""
     if is_leaf(value):
-        if getattr(value, "stillgraph_optional", (False, False))[1]:
+        if may_be_unbound(value):
             yield value
     elif isinstance(value, (list, tuple, dict, set)) and id(value) not in inside:
         parts = split(value)
