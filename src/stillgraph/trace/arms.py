@@ -23,7 +23,7 @@ from stillgraph.core.files import is_ours, is_torch
 from stillgraph.core.location import Location
 from stillgraph.core.weak_cache import weakly_cached
 from stillgraph.program.context import current_context, restore
-from stillgraph.program.operations import as_tensor, copied, raise_, raise_made, reraise, unbound
+from stillgraph.program.operations import as_tensor, copied, raise_, raise_made, repeated, reraise, unbound
 from stillgraph.program.types import JoinFailure, ListType, NumberType, TableType, TensorType, Type
 from stillgraph.trace.caught import Caught, Raisable, raised_of, slot, take_named
 from stillgraph.trace.containers import Parts, holds_staged, split
@@ -35,7 +35,7 @@ from stillgraph.trace.heap import OlderObjects, locals_of_users
 from stillgraph.trace.in_eager import in_eager
 from stillgraph.trace.join import DEAD
 from stillgraph.trace.journal import MISSING, Place, replace_contents
-from stillgraph.trace.lists import Items
+from stillgraph.trace.lists import Alike, Items
 from stillgraph.trace.node_arguments import as_argument
 from stillgraph.trace.numbers import StagedNumber, is_number
 from stillgraph.trace.raised import Raised
@@ -464,11 +464,18 @@ def leaf_node(recorder: Recorder, value: Any, type_: Type, name: str) -> Any:
         return recorder.emit("call_function", unbound, (name,), {})
     if isinstance(type_, ListType) and isinstance(value, Items):
         cells = (
-            item if index in value.spread else leaf_node(recorder, item, type_.element, name)
+            leaf_node(recorder, item, type_ if index in value.spread else type_.element, name)
             for index, item in enumerate(value.items)
         )
         node = as_argument(recorder, Items(tuple(cells), value.spread))
         node.meta.setdefault("val", type_)
+        return node
+    if isinstance(type_, ListType) and isinstance(value, Alike):
+        count = recorder.fresh_result(int, recorder.emit("call_function", len, (value.column,), {}))
+        one = leaf_node(recorder, value.value, type_.element, name)
+        single = as_argument(recorder, Items((one,), ()))
+        node = recorder.emit("call_function", repeated, (single, count), {})
+        single.meta["val"] = node.meta["val"] = type_
         return node
     if isinstance(type_, TensorType) and is_number(value):
         node = recorder.emit("call_function", as_tensor, (value, type_.dtype, type_.device), {})

@@ -115,6 +115,14 @@ class Items:
     spread: tuple[int, ...]
 
 
+@dataclass(frozen=True, eq=False)
+class Alike:
+    """A column that holds one constant as often as another column has elements."""
+
+    value: Any
+    column: StagedList
+
+
 def has_spread(value: Any) -> bool:
     """Whether a list or tuple holds elements that only the run counts."""
     for key in maybe_keys(value):
@@ -273,19 +281,28 @@ def columns(element: Element, children: Sequence[Any]) -> list[Items]:
 
 def _spread_leaves(element: Element, spread: StagedSpread) -> list[Any]:
     given = iter(spread.columns)
-    return _realigned(element, spread.element, given) or [next(given)]
+    return _realigned(element, spread.element, given, spread.columns[0]) or [next(given)]
 
 
-def _realigned(element: Element, mine: Element, given: Iterator[Any]) -> list[Any]:
+def _realigned(element: Element, mine: Element, given: Iterator[Any], first: StagedList) -> list[Any]:
     """The columns of a structure for the wider structure ``element``: lists known to be empty fit any."""
     if isinstance(element, Node) and isinstance(mine, Node):
         pairs = zip(element.children, mine.children)
-        return [column for wide, narrow in pairs for column in _realigned(wide, narrow, given)]
+        return [column for wide, narrow in pairs for column in _realigned(wide, narrow, given, first)]
     if isinstance(element, Inner) and isinstance(mine, Inner) and mine.element is None:
         return [next(given)] * len(_leaf_types(element))
     if isinstance(mine, Same) and isinstance(element, Leaf):
-        raise JoinFailure("SG203", "the elements of a list, which were all one constant, become others", _INSTEAD)
+        return [Alike(mine.value, first)]
+    if len(_leaf_types(element)) != len(_leaf_types(mine)) or _constants(element) != _constants(mine):
+        raise JoinFailure("SG203", "what the lists in a list hold was one constant, and becomes others", _INSTEAD)
     return [next(given) for _ in _leaf_types(element)]
+
+
+def _constants(element: Element | None) -> int:
+    """How many parts of a structure are constants."""
+    if isinstance(element, Node):
+        return sum(map(_constants, element.children))
+    return _constants(element.element) if isinstance(element, Inner) else int(isinstance(element, Same))
 
 
 def _leaves(element: Element, value: Any) -> list[Any]:

@@ -359,6 +359,10 @@ def _beginning_as(joiner: Joiner, state: Listed, children: Sequence[Any]) -> Lis
 
 
 def _cover(type_: Type, joiner: Joiner, after: Any, place: str) -> Type:
+    if isinstance(type_, TableType) and is_leaf(after) and not isinstance(after, Unjoined):
+        nothing = {entry.value for entry in type_.entries}
+        if all(map(is_empty, nothing)):
+            return optional(joiner.type_of(after), none=None in nothing, unbound=MISSING in nothing)
     entries = known_in(after) if isinstance(type_, TableType) else None
     if isinstance(type_, TableType) and entries is not None:
         known, table = len(type_.entries), table_of(type_.entries, entries)
@@ -367,9 +371,6 @@ def _cover(type_: Type, joiner: Joiner, after: Any, place: str) -> Type:
         return table
     if after is None or after is MISSING:
         return _optional(type_, after)
-    if isinstance(type_, TableType) and is_leaf(after) and all(is_empty(entry.value) for entry in type_.entries):
-        nothing = {entry.value for entry in type_.entries}
-        return optional(joiner.type_of(after), none=None in nothing, unbound=MISSING in nothing)
     if not is_leaf(after):
         raise JoinFailure("SG203", f"{quoted(joiner.named(place))} is {describe(after)} {joiner.when[1]}")
     return join_types(type_, joiner.type_of(after))

@@ -80,7 +80,7 @@ def _part_of_caught(recorder: Recorder, part: CaughtPart) -> fx.Node:
 
 def _build_list(recorder: Recorder, column: Items) -> fx.Node:
     if len(column.items) == 1 and column.spread == (0,):
-        return recorder.region.node_of(column.items[0])
+        return as_argument(recorder, column.items[0])  # type: ignore[no-any-return]  # of Any
     return recorder.emit("call_function", build_list, (list(column.items), column.spread), {})
 
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import collections
+import copy
 import dataclasses
 from collections.abc import Callable
 from typing import Any
@@ -75,6 +76,7 @@ def test_plain_globals() -> None:
     ],
 )
 def test_plain_in_place(symbol: str, left: Any, right: Any, result: Any) -> None:
+    left = copy.copy(left)  # the parameters are those of every front end
     assert inplace(symbol, left, right) == result
     assert not isinstance(left, (list, set, dict)) or left == result
 
@@ -301,7 +303,8 @@ def counted_globally(x: Tensor) -> Tensor:
     return x * STEPS
 
 
-def test_globals() -> None:
+def test_globals(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(globals(), "STEPS", 0)
     static = sg.to_static(counted_globally, backend="eager")
     for x, steps in ((P, 11), (N, 12), (P, 23)):
         assert torch.equal(static(x), x * steps)
