@@ -20,7 +20,7 @@ from stillgraph.core.diagnostics import CaptureError, DemandError, Refusal, refu
 from stillgraph.core.files import is_dependency, is_distributions, is_standard_library, is_torch
 from stillgraph.core.lookup import class_member
 from stillgraph.core.weak_cache import weakly_cached
-from stillgraph.operators import acts, entries, lists, randomness, tables, torchscript
+from stillgraph.operators import acts, draws, entries, lists, randomness, tables, torchscript
 from stillgraph.operators.binding import call_python, fails_to_bind, is_iterable, takes_one
 from stillgraph.operators.caches import call_cached, refuse_counts, require_no_writes
 from stillgraph.operators.consumers import join, known_or_list, made, taken
@@ -120,7 +120,7 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
     given = acts.carry_out(capture, function, args, kwargs)
     if given is not acts.NOT_AN_ACT:
         return given
-    if is_numpy(function) and any(map(_is_staged, torch.utils._pytree.tree_leaves((args, kwargs)))):
+    if meaning is None and is_numpy(function) and any(map(_is_staged, torch.utils._pytree.tree_leaves((args, kwargs)))):
         uncertain = next(filter(capture.may_be_none, leaves((args, kwargs))), None) if capture.has_optionals else None
         if uncertain is None:
             return call_numpy(function, args, kwargs)
@@ -251,9 +251,10 @@ def _meaning(function: Any) -> Callable[..., Any] | None:
     if method_of(original, "__hash__") is not None:
         return None
     try:
-        return MEANINGS.get(original) or OTHERS.get(original) or WRAPPERS.get(original)
+        known = MEANINGS.get(original) or OTHERS.get(original) or WRAPPERS.get(original)
     except TypeError:  # not hashable
         return None
+    return known or draws.meaning_of(original)
 
 
 def call_function(capture: Session, function: FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -6,7 +6,6 @@ import collections
 import functools
 import itertools
 import operator
-import random
 import sys
 from collections.abc import Callable
 from typing import Any, NoReturn
@@ -368,8 +367,6 @@ OTHERS: dict[Any, Callable[..., Any]] = {
     torch.nn.Module.eval: _eval,
     torch.from_numpy: _from_numpy,
     torch.Tensor._make_subclass: make_subclass,
-    **{f: at_run_time(f, float) for f in (random.random, random.uniform, random.gauss)},
-    **{f: at_run_time(f, int) for f in (random.randint, random.randrange, random.getrandbits)},
     **{f: at_run_time(f, int) for f in (torch.seed, torch.initial_seed)},
     setattr: set_attr,
     object.__setattr__: functools.partial(set_past_class, object.__setattr__),

@@ -67,8 +67,17 @@ def refuse_hidden_state(function: Any) -> None:
         return  # it mixes what it is given
     owners = (type(receiver).__module__, getattr(function, "__module__", None))
     if any((owner or "").startswith("numpy.random") for owner in owners):
-        hint = "Draw with torch.rand or torch.randn, which the program draws anew in every call."
-        raise refuse("SG305", "numpy draws random numbers, which the program cannot", location=here(), hint=hint)
+        hint = "Call the methods of a numpy.random.Generator, which each call of the program draws from anew."
+        raise refuse("SG305", "numpy draws random bits, which the program cannot", location=here(), hint=hint)
+
+
+def refuse_state_of_bits(target: Any, name: str) -> None:
+    """Refuse to read or set the state of what gives numpy's generators their bits: it is another in each call."""
+    of_bits = name == "state" and isinstance(target, numpy.random.BitGenerator)
+    if of_bits or (name == "bit_generator" and isinstance(target, numpy.random.Generator)):
+        hint = "Do it outside the static function; numpy.random.get_state() and set_state() may be called in it."
+        message = "the state of a random generator of numpy's is asked for or set"
+        raise refuse("SG305", message, location=here(), hint=hint)
 
 
 def refuse_weak(function: FunctionType, args: tuple[Any, ...]) -> None:

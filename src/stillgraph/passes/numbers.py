@@ -170,7 +170,7 @@ class _Region:
         elif node.target is operations.invoke:
             called = arguments(node)[0]
             function = getattr(holder, str(called.target), None) if isinstance(called, fx.Node) else called
-            name = getattr(function, "__qualname__", None) or str(called)
+            name = getattr(function, "__qualname__", None) or str(called if function is None else function)
             hint = f"Call {name} outside, and pass what it gives as an argument."
             message = f"the program calls {name} anew at every run, which only Python can do"
             raise refuse("SG402", message, location=node.meta.get("location"), hint=hint)

@@ -135,7 +135,7 @@ class CaptureAttempt:
         modes = mode_guard()  # before there are modes of the capture's own
         with waiting_collector():
             tables = ModuleTables(list(self.finder.everything()), self.journal.log)
-        random = RandomStates([value for value, _ in self.finder.everything()])
+        random = self.session.random = RandomStates([value for value, _ in self.finder.everything()])
 
         def told(value: Any, source: Source) -> None:
             tables.add(value, source)
@@ -356,7 +356,7 @@ class CaptureAttempt:
     @property
     def _watched(self) -> frozenset[str]:
         """The attributes whose reads the operators are told of."""
-        return HIDDEN.union(self.knowledge.watch, {"__dict__", *MODULE_TABLES})
+        return HIDDEN.union(self.knowledge.watch, {"__dict__", "bit_generator", *MODULE_TABLES})
 
     def _convert(self, function: FunctionType) -> FunctionType:
         with self.watch.phase(REWRITING), self.session.witness.paused():

@@ -54,6 +54,7 @@ from stillgraph.trace.on_fakes import (
 )
 from stillgraph.trace.operands import require_one_kind
 from stillgraph.trace.plain_answers import PlainAnswers
+from stillgraph.trace.random_states import RandomStates
 from stillgraph.trace.region import Region
 from stillgraph.trace.several import in_graph
 from stillgraph.trace.symbolic import (
@@ -137,6 +138,7 @@ class Recorder(PlainAnswers):
         self.watched = False  # whether any of these two has been entered
         self.watching: list[int] = []  # ... by manager that the user has written, and that sees an exception go by
         self.for_calls = True  # whether the program is to be called, not to become a file
+        self.random: RandomStates | None = None  # told of generators that the code makes
         self._demanded = demanded
         self.witness = Witness()
         self.ended = False  # whether the capture is over

@@ -221,8 +221,8 @@ def a_list_of_unlike_things(x: Tensor) -> Any:
 
 @refused("SG203", torch.tensor(1))
 def unlike_values_by_index(i: Tensor) -> Any:
-    names = ["relu", "tanh"]
-    return names[int(i)]
+    rates = [{"rate": k / 10} for k in range(20)]
+    return rates[int(i)]
 
 
 @refused("SG203", torch.tensor(0))

@@ -16,7 +16,7 @@ from tests.unit.messages.case import refused, told
 
 X = torch.ones(2)
 batches = itertools.count()
-dice = random.Random(1)
+dice = random.SystemRandom()
 history: list[Any] = []
 
 

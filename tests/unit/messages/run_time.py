@@ -195,7 +195,7 @@ def a_class_is_changed(x: Tensor) -> Any:
 
 @refused("SG305", X)
 def numpy_draws(x: Tensor) -> Any:
-    return x * float(np.random.rand())
+    return x if np.random.choice(["up", "down"]) == "up" else -x
 
 
 @refused("SG306", X)

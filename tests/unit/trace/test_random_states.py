@@ -138,7 +138,7 @@ def test_with_a_full_graph_too_or_it_is_refused(library: ModuleType, name: str) 
 
     given, expected = results(library, sg.to_static(called, backend="eager")), results(library, called)
     if any(isinstance(each, tuple) and each[0] is sg.CaptureError for each in given):
-        assert "SG305" in str(given[0])
+        assert ("SG301" if name == "masks" else "SG305") in str(given[0])  # an array is written at a number of the run
         assert given[-5:] == results(library, lambda x: x)[-5:]  # a refused call draws nothing
     else:
         assert given == expected
