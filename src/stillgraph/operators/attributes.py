@@ -24,8 +24,9 @@ from stillgraph.trace.errors import in_eagers_words
 from stillgraph.trace.frames import here
 from stillgraph.trace.maybe_none import HIDDEN
 from stillgraph.trace.numbers import StagedNumber
-from stillgraph.trace.session import session
+from stillgraph.trace.session import Session, session
 from stillgraph.trace.unjoined import Unjoined
+from stillgraph.trace.unset import attribute_read, may_be_unset, require_all
 
 
 def attr(target: Any, name: str) -> Any:
@@ -37,8 +38,7 @@ def attr(target: Any, name: str) -> Any:
         return target.either(lambda v: attr(v, name))
     target = behind_proxy(target)
     if name == "__dict__":
-        refuse_own_of_tensor(target)
-        capture.dictionaries.shown(target)
+        show_own(capture, target)
     if (name == "__dict__" or name in MODULE_TABLES) and isinstance(target, torch.nn.Module):
         require_known(capture, target)
         capture.dictionaries.shown(target)
@@ -66,17 +66,30 @@ def attr(target: Any, name: str) -> Any:
     refuse_state_of_bits(target, name)
     by_method = got(target, name)
     try:
-        return getattr(target, name) if by_method is None else by_method[0]
+        value = getattr(target, name) if by_method is None else by_method[0]
     except AttributeError as error:
         in_eagers_words(error)
         raise
+    return attribute_read(capture, target, name, value) if capture.has_unset else value
 
 
-def refuse_own_of_tensor(target: Any) -> None:
-    """Refuse to show what a tensor has in its ``__dict__``: what stands for it has something else there."""
+def made_on_some_paths(capture: Session, target: Any, name: str) -> Any:
+    """What an object has by a name that it may have on some paths only; None where that is no matter."""
+    value = (own_attributes(target) or {}).get(name) if capture.has_unset else None
+    return value if value is not None and may_be_unset(capture, value) else None
+
+
+def show_own(capture: Session, target: Any) -> None:
+    """To be called before code gets hold of the ``__dict__`` of an object.
+
+    Raises:
+        CaptureError: it is a tensor's, and what stands for that has another; or it has an entry on some paths only.
+    """
     if isinstance(target, torch.Tensor):
         hint = "Ask for the attribute by its name."
         raise refuse("SG305", "all attributes of a tensor are asked for", location=here(), hint=hint)
+    require_all(capture, own_attributes(target) or {}, type(target).__name__)
+    capture.dictionaries.shown(target)
 
 
 def _inherited(target: Any, name: str) -> Any:

@@ -16,7 +16,7 @@ from torch.distributions.kl import _dispatch_kl, kl_divergence
 from stillgraph.core.diagnostics import refuse
 from stillgraph.core.lookup import class_member
 from stillgraph.operators import checkpointing, lists, namespaces, optimizers, polyfilled, torchscript, trees
-from stillgraph.operators.attributes import attr, refuse_own_of_tensor
+from stillgraph.operators.attributes import attr, made_on_some_paths, show_own
 from stillgraph.operators.booleans import eq, in_, is_, ne, not_, ordered
 from stillgraph.operators.branches import if_exp
 from stillgraph.operators.consumers import fold, is_looped_over, known_or_list
@@ -35,6 +35,7 @@ from stillgraph.trace.arms import emit_raise
 from stillgraph.trace.arrays import StagedArray
 from stillgraph.trace.entries import container_of, some_keys, table_of
 from stillgraph.trace.frames import called, here, module_here
+from stillgraph.trace.journal import MISSING
 from stillgraph.trace.misled import PROPERTIES
 from stillgraph.trace.numbers import Staged, StagedNumber, kinds_of
 from stillgraph.trace.one_object import is_told_by_value
@@ -45,6 +46,7 @@ from stillgraph.trace.symbolic import is_fake
 from stillgraph.trace.tensor_classes import make_subclass
 from stillgraph.trace.text import StagedText
 from stillgraph.trace.unknown import refuse_unknown
+from stillgraph.trace.unset import with_or_without_value
 
 
 def _exit(status: Any = None, /) -> NoReturn:
@@ -68,6 +70,9 @@ def _getattr(target: Any, name: str, *default: Any) -> Any:
     capture = _asked(target, name)
     if capture.may_be_none(target):
         return capture.with_or_without(target, lambda v: _getattr(v, name, *default))
+    perhaps = made_on_some_paths(capture, target, name)
+    if default and perhaps is not None:
+        return with_or_without_value(capture, perhaps, lambda value: default[0] if value is MISSING else value)
     if default and not _is_attribute_of(target, name):
         if method_of(target, "__getattr__") is None:
             return getattr(target, name, *default)
@@ -82,6 +87,9 @@ def _hasattr(target: Any, name: str) -> Any:
     capture = _asked(target, name)
     if isinstance(target, StagedText):
         return hasattr(str, name)
+    perhaps = made_on_some_paths(capture, target, name)
+    if perhaps is not None:
+        return with_or_without_value(capture, perhaps, lambda value: value is not MISSING)
     if method_of(target, "__getattr__") is not None or _is_computed(target, name):
         try:
             attr(target, name)
@@ -129,8 +137,7 @@ def _whole(function: Callable[..., Any]) -> Callable[..., Any]:
         assert capture is not None
         capture.reads.whole.update((id(target), target) for target in args)
         for target in args:
-            refuse_own_of_tensor(target)
-            capture.dictionaries.shown(target)
+            show_own(capture, target)
             if isinstance(target, torch.nn.Module):
                 require_known(capture, target)
         return function(*args)

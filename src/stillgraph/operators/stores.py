@@ -37,6 +37,7 @@ from stillgraph.trace.staging import branch
 from stillgraph.trace.symbolic import is_fake
 from stillgraph.trace.text import StagedText
 from stillgraph.trace.unjoined import Unjoined, alternatives
+from stillgraph.trace.unset import attribute_read
 
 CONTAINERS = (list, dict, set, collections.deque)
 
@@ -222,6 +223,8 @@ def del_past_class(delete: Callable[[Any, str], None], target: Any, name: str) -
     place = AttributePlace(target, name)
     if place.key not in capture.journal.written(0):
         capture.reads.attributes.append((target, name))  # it has to be there when the call begins
+    if capture.has_unset:
+        attribute_read(capture, target, name, place.get())
     _note_attribute(capture, place)
     delete(target, name)
 

@@ -104,7 +104,7 @@ def _either(capture: Session, uncertain: Any, given: Callable[[Any], Any]) -> An
 
 def _want_conversion(capture: Session, code: FunctionType) -> None:
     if not capture.skipped(code) and is_library(code.__code__.co_filename) and not _is_torchs(code):
-        capture.before_unseen_none()
+        capture.before_unknown_length()
 
 
 def _is_uncertain(capture: Session, value: Any) -> bool:

@@ -39,52 +39,12 @@ class Unbound:
         raise UnboundLocalError("cannot access a local variable where it is not associated with a value")
 
 
-for _name in [
-    "add",
-    "radd",
-    "sub",
-    "rsub",
-    "mul",
-    "rmul",
-    "truediv",
-    "rtruediv",
-    "floordiv",
-    "rfloordiv",
-    "mod",
-    "rmod",
-    "pow",
-    "rpow",
-    "matmul",
-    "rmatmul",
-    "and",
-    "rand",
-    "or",
-    "ror",
-    "xor",
-    "rxor",
-    "lshift",
-    "rshift",
-    "eq",
-    "ne",
-    "lt",
-    "le",
-    "gt",
-    "ge",
-    "neg",
-    "pos",
-    "abs",
-    "invert",
-    "bool",
-    "int",
-    "float",
-    "index",
-    "len",
-    "iter",
-    "getitem",
-    "setitem",
-    "call",
-    "round",
-]:
+_USES = """
+    add radd sub rsub mul rmul truediv rtruediv floordiv rfloordiv mod rmod pow rpow matmul rmatmul and
+    rand or ror xor rxor lshift rshift eq ne lt le gt ge neg pos abs invert bool int float index len
+    iter getitem setitem call round
+"""
+for _name in _USES.split():
     setattr(Unbound, f"__{_name}__", Unbound._raise)
 
 
@@ -170,9 +130,14 @@ def copied(exception: BaseException) -> BaseException:
         fresh = type(exception).__new__(type(exception), *exception.args)
         fresh.args = exception.args
         fresh.__dict__.update(vars(exception))
-    if isinstance(fresh, SystemExit):
-        fresh.code = exception.code  # type: ignore[attr-defined]  # it is one as well
+    for kind, name in _BESIDE_ARGS.items():
+        if isinstance(exception, kind):
+            setattr(fresh, name, getattr(exception, name))
     return fresh
+
+
+_BESIDE_ARGS = {SystemExit: "code", NameError: "name", AttributeError: "name"}
+"""What an exception has that Python does not copy with its arguments."""
 
 
 def raise_made(

@@ -113,6 +113,14 @@ class AttributePlace:
             inspect.getattr_static(type(self.target), self.name, None), MemberDescriptorType
         )
 
+    @property
+    def is_only_own(self) -> bool:
+        """Whether the object alone can have it: not its class, no table of a module, nothing that is computed."""
+        kind = type(self.target)
+        hooks = (inspect.getattr_static(kind, name, None) for name in ("__getattr__", "__getattribute__"))
+        is_usual = [*hooks] == [None, object.__getattribute__] and not isinstance(self.target, type)
+        return is_usual and self._is_plain() and inspect.getattr_static(kind, self.name, MISSING) is MISSING
+
     def _is_plain(self) -> bool:
         return not self._is_described() and isinstance(own_attributes(self.target), dict)
 

@@ -162,6 +162,9 @@ class PlainAnswers(TorchFunctionMode):
         """What is in a parcel, on which the capture depends from now on; anything else as it is."""
         return opened(value)
 
+    def watch_reads(self, name: str) -> None:
+        """An object gets an attribute on some paths only: see to it that all that reads one of that name is told."""
+
     def before_unknown_length(self) -> None:
         """To be called before a list, dict or set is made of which only the run knows the length."""
 

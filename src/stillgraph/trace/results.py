@@ -73,23 +73,24 @@ from stillgraph.trace.lists import Element, Inner, Leaf, Node, StagedSpread, is_
 from stillgraph.trace.memory import HINT
 from stillgraph.trace.modules import makes_modules
 from stillgraph.trace.namespaces import is_of_its_module
+from stillgraph.trace.narrowing import Narrowing
 from stillgraph.trace.node_arguments import as_argument
 from stillgraph.trace.numbers import StagedNumber
 from stillgraph.trace.on_fakes import has_no_fake
-from stillgraph.trace.recorder import Recorder
 from stillgraph.trace.sources import Finder, is_machinery
 from stillgraph.trace.symbolic import is_fake
 from stillgraph.trace.tables import is_assigned
 from stillgraph.trace.tensor_classes import refuse_class
 from stillgraph.trace.text import StagedText
 from stillgraph.trace.unjoined import Picked, Stale, Unjoined, alternatives, describe, is_lost
+from stillgraph.trace.unset import require_all
 
 
 @dataclass
 class Results:
     """Builds templates; every staged leaf becomes an output of the root graph, each once."""
 
-    session: Recorder
+    session: Narrowing
     finder: Finder
     outputs: list[Any] = field(default_factory=list)
     relied: list[tuple[Source, Any]] = field(default_factory=list)  # what is left as it is, as it has to be found
@@ -272,6 +273,7 @@ class Results:
                 return Container(type(value), (KEYS,), (self.template(table.keys),))
             return Container(type(value), None, tuple(map(self._element_of_set, value)))
         if parts is None or parts.attributes:
+            require_all(self.session, vars(value), type(value).__name__)
             return Instance(type(value), tuple((n, self.template(v)) for n, v in vars(value).items()))
         self._require_keys(parts)
         self._require_factory(value)

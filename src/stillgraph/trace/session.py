@@ -312,9 +312,11 @@ class Session(BothSides):
         if not self.knowledge.convert_libraries:
             raise Restart("convert_libraries", None)
 
-    def before_unseen_none(self) -> None:
-        """Begin anew with libraries converted: code that is not would take what may be None for what is there."""
+    def watch_reads(self, name: str) -> None:
+        """As `Recorder.watch_reads`."""
         self.before_unknown_length()
+        if name not in self.knowledge.watch:
+            raise Restart("convert", (set(), {name}))
 
     def before_unseen_code(self, frame: FrameType) -> None:
         """To be called before code runs for the first time that Python itself calls: what it mentions is found then.

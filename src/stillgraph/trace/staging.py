@@ -156,7 +156,7 @@ def close_arms(
         one_sided = not (place.key in left.writes and place.key in right.writes)
         _refuse_if_stale(place, before, [arm.value(place, before) for arm in (left, right) if not arm.diverged])
         if isinstance(place, AttributePlace) and not (left.diverged or right.diverged):
-            _refuse_half_made(place, left.value(place, before), right.value(place, before), lines)
+            _require_made(recorder, place, left.value(place, before), right.value(place, before), lines)
         if one_sided:
             recorder.rely_on(place)
         sides = [(arm.writes.get(place.key, (None,))[0], arm.value(place, before)) for arm in (left, right)]
@@ -175,9 +175,14 @@ def _refuse_if_stale(place: Place, before: Any, sides: list[Any]) -> None:
         stale.refuse()
 
 
-def _refuse_half_made(place: AttributePlace, left: Any, right: Any, lines: tuple[Line, Line]) -> None:
-    """Refuse an attribute that an object has on one path only."""
+def _require_made(
+    recorder: Recorder, place: AttributePlace, left: Any, right: Any, lines: tuple[Line, Line]
+) -> None:
+    """Refuse an attribute that an object has on one path only, where its reads cannot be told of that."""
     if (left is MISSING) != (right is MISSING):
+        if recorder.is_new(place.target) and place.is_only_own:
+            recorder.watch_reads(place.name)
+            return
         failure = JoinFailure("SG204", "an attribute is made or deleted on one path only")
         failure.place = named(place)
         does = ("does not have" if value is MISSING else "has" for value in (left, right))

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NoReturn
 
+from stillgraph.core.diagnostics import refuse
+from stillgraph.trace.arms import emit_raise
 from stillgraph.trace.containers import split
+from stillgraph.trace.exits import Exit, Return
+from stillgraph.trace.frames import here
 from stillgraph.trace.journal import MISSING
 from stillgraph.trace.narrowing import Narrowing, may_be_unbound
+from stillgraph.trace.signals import Diverged
 from stillgraph.trace.staging import branch
 from stillgraph.trace.unjoined import Picked, Unjoined, alternatives, is_leaf, is_lost
 
@@ -32,6 +37,52 @@ def value_read(recorder: Narrowing, value: Any, fail: Callable[[], NoReturn]) ->
         return value
     _require(recorder, fail, value)
     return _set_side(value)
+
+
+def attribute_read(recorder: Narrowing, target: Any, name: str, value: Any) -> Any:
+    """As `value_read`, of an attribute of an object: where it has none, the program raises an AttributeError."""
+
+    def fail() -> NoReturn:
+        message = f"'{type(target).__name__}' object has no attribute '{name}'"
+        emit_raise(recorder, AttributeError(message, name=name))
+        raise Diverged
+
+    return value_read(recorder, value, fail)
+
+
+def with_or_without_value(recorder: Narrowing, value: Any, read: Callable[[Any], Any]) -> Any:
+    """``read(value)`` where there is one, ``read(MISSING)`` on the paths that have none; what they give is joined."""
+    if value is MISSING or not may_be_unset(recorder, value):
+        return read(value)
+    if isinstance(value, Unjoined):
+        flag, sides = alternatives(value).flag, _sides(value)
+    else:
+        leaf = next(leaf for leaf in _telling(value, ()) if recorder.known_unboundness(leaf) is not False)
+        flag, sides = recorder.unboundness(leaf), (MISSING, value)
+    then, orelse = (functools.partial(_given, recorder, side, read) for side in sides)
+    known = flag if isinstance(flag, bool) else recorder.decided(flag)
+    exit = branch(recorder, flag, then, orelse, (), ()) if known is None else (then if known else orelse)()
+    assert exit is not None
+    return exit.value
+
+
+def _given(recorder: Narrowing, value: Any, read: Callable[[Any], Any]) -> Exit:
+    return Return(with_or_without_value(recorder, value, read))
+
+
+def require_all(recorder: Narrowing, attributes: Mapping[str, Any], kind: str) -> None:
+    """To be called before all attributes of an object of a class are looked at, or leave the function with it.
+
+    Raises:
+        CaptureError: it has one of them on some paths only.
+    """
+    if not recorder.has_unset:
+        return
+    for name, value in attributes.items():
+        if may_be_unset(recorder, value):
+            hint = f"Set '{name}' before the branch or loop, to None for instance."
+            message = f"an object of {kind} has '{name}' on some paths only, and all that it has is looked at"
+            raise refuse("SG204", message, location=here(), hint=hint)
 
 
 def _require(recorder: Narrowing, fail: Callable[[], NoReturn], value: Any) -> None:
