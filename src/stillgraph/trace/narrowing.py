@@ -274,7 +274,7 @@ class Narrowing(Recorder):
         return self._asked(self._unbound, is_unbound, value)
 
     def known_unboundness(self, value: Any) -> bool | None:
-        """As `unboundness`, without asking: None if only the run knows."""
+        """As `Recorder.known_unboundness`."""
         if isinstance(value, Picked):
             return None if self.possible_entries(value.stillgraph_number(), (_UNBOUND,)) else False
         known = self._unbound.get(id(value))

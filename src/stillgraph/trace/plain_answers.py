@@ -40,6 +40,10 @@ class PlainAnswers(TorchFunctionMode):
         """Whether the capture has made an object; None where there is no telling."""
         return None
 
+    def known_unboundness(self, value: Any) -> bool | None:
+        """Whether a variable with a value is known to have none on the path taken; None if only the run knows."""
+        return False
+
     def is_found(self, value: Any) -> bool:
         """Whether a path leads to an object, or to what it stands for."""
         return False

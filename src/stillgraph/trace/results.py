@@ -73,10 +73,10 @@ from stillgraph.trace.lists import Element, Inner, Leaf, Node, StagedSpread, is_
 from stillgraph.trace.memory import HINT
 from stillgraph.trace.modules import makes_modules
 from stillgraph.trace.namespaces import is_of_its_module
-from stillgraph.trace.narrowing import Narrowing
 from stillgraph.trace.node_arguments import as_argument
 from stillgraph.trace.numbers import StagedNumber
 from stillgraph.trace.on_fakes import has_no_fake
+from stillgraph.trace.recorder import Recorder
 from stillgraph.trace.sources import Finder, is_machinery
 from stillgraph.trace.symbolic import is_fake
 from stillgraph.trace.tables import is_assigned
@@ -90,7 +90,7 @@ from stillgraph.trace.unset import require_all
 class Results:
     """Builds templates; every staged leaf becomes an output of the root graph, each once."""
 
-    session: Narrowing
+    session: Recorder
     finder: Finder
     outputs: list[Any] = field(default_factory=list)
     relied: list[tuple[Source, Any]] = field(default_factory=list)  # what is left as it is, as it has to be found

@@ -159,8 +159,8 @@ def close_arms(
             _require_made(recorder, place, left.value(place, before), right.value(place, before), lines)
         if one_sided:
             recorder.rely_on(place)
-        sides = [(arm.writes.get(place.key, (None,))[0], arm.value(place, before)) for arm in (left, right)]
-        joined = joined_place(recorder.journal, place, sides)
+        held = [(arm.writes.get(place.key, (None,))[0], arm.value(place, before)) for arm in (left, right)]
+        joined = joined_place(recorder.journal, place, held)
         value = build(outputs)
         if value is not before:
             leave(recorder, joined, value)

@@ -13,12 +13,13 @@ from stillgraph.trace.exits import Exit, Return
 from stillgraph.trace.frames import here
 from stillgraph.trace.journal import MISSING
 from stillgraph.trace.narrowing import Narrowing, may_be_unbound
+from stillgraph.trace.recorder import Recorder
 from stillgraph.trace.signals import Diverged
 from stillgraph.trace.staging import branch
 from stillgraph.trace.unjoined import Picked, Unjoined, alternatives, is_leaf, is_lost
 
 
-def may_be_unset(recorder: Narrowing, value: Any) -> bool:
+def may_be_unset(recorder: Recorder, value: Any) -> bool:
     """Whether a variable with this value has one on some paths only, as far as is known where we are."""
     if isinstance(value, Unjoined):
         return not is_lost(value) and any(side is MISSING or may_be_unset(recorder, side) for side in _sides(value))
@@ -70,7 +71,7 @@ def _given(recorder: Narrowing, value: Any, read: Callable[[Any], Any]) -> Exit:
     return Return(with_or_without_value(recorder, value, read))
 
 
-def require_all(recorder: Narrowing, attributes: Mapping[str, Any], kind: str) -> None:
+def require_all(recorder: Recorder, attributes: Mapping[str, Any], kind: str) -> None:
     """To be called before all attributes of an object of a class are looked at, or leave the function with it.
 
     Raises:
