@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import collections
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import BuiltinMethodType
 from typing import Any
 
@@ -27,15 +27,8 @@ _TAKING_OUT = frozenset(
 
 def dropped(frame: Frame, each: Instruction) -> Iterator[Any]:
     """What an instruction may take out of an attribute, container or variable that others share."""
-    if each.name in ("STORE_ATTR", "DELETE_ATTR"):
-        yield (own_attributes(opened(frame.peek())) or {}).get(each.argument)
-    elif each.name in ("STORE_SUBSCR", "DELETE_SUBSCR"):
-        yield from _elements(opened(frame.peek(2)))
-    elif each.name in ("STORE_GLOBAL", "DELETE_GLOBAL"):
-        yield frame.globals.get(each.argument)
-    elif each.name in ("STORE_DEREF", "DELETE_DEREF"):
-        cell = opened(contents(frame.slots[each.argument]))
-        yield opened(contents(cell))
+    if each.name in _DROPS:
+        yield from _DROPS[each.name](frame, each)
     elif each.name in _CALLS:
         method = opened(called(frame, each))
         if isinstance(method, BuiltinMethodType) and method.__name__ in _TAKING_OUT:
@@ -45,3 +38,36 @@ def dropped(frame: Frame, each: Instruction) -> Iterator[Any]:
 def _elements(container: Any) -> Iterator[Any]:
     if type(container) in _CONTAINERS:
         yield from container.values() if type(container) is dict else container
+
+
+def _attribute(frame: Frame, each: Instruction) -> Iterator[Any]:
+    yield (own_attributes(opened(frame.peek())) or {}).get(each.argument)
+
+
+def _variable(frame: Frame, each: Instruction) -> Iterator[Any]:
+    yield frame.globals.get(each.argument)
+
+
+def _in_cell(frame: Frame, each: Instruction) -> Iterator[Any]:
+    yield opened(contents(opened(contents(frame.slots[each.argument]))))
+
+
+def _item(frame: Frame, each: Instruction) -> Iterator[Any]:
+    return _elements(opened(frame.peek(2)))
+
+
+def _slice(frame: Frame, each: Instruction) -> Iterator[Any]:
+    return _elements(opened(frame.peek(3)))
+
+
+_DROPS: dict[str, Callable[[Frame, Instruction], Iterator[Any]]] = {
+    "STORE_ATTR": _attribute,
+    "DELETE_ATTR": _attribute,
+    "STORE_SUBSCR": _item,
+    "DELETE_SUBSCR": _item,
+    "STORE_SLICE": _slice,
+    "STORE_GLOBAL": _variable,
+    "DELETE_GLOBAL": _variable,
+    "STORE_DEREF": _in_cell,
+    "DELETE_DEREF": _in_cell,
+}

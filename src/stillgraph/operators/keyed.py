@@ -7,7 +7,7 @@ from typing import Any
 
 from stillgraph.operators.comprehensions import dict_of, set_of
 from stillgraph.operators.consumers import known_or_list
-from stillgraph.trace.entries import Table, table_of
+from stillgraph.trace.entries import Table, refuse_frozen, table_of
 from stillgraph.trace.lists import StagedSpread
 from stillgraph.trace.numbers import StagedNumber
 
@@ -19,7 +19,9 @@ def set_(iterable: Any = (), /) -> Any:
 
 def frozenset_(iterable: Any = (), /) -> Any:
     """``frozenset``."""
-    return _set_or_frozen(frozenset, iterable)
+    made = _set_or_frozen(frozenset, iterable)
+    refuse_frozen(iterable, made)
+    return made
 
 
 def dict_(*given: Any, **named: Any) -> Any:

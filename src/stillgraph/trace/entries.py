@@ -132,9 +132,20 @@ def refuse_operator(symbol: str, *sides: Any) -> None:
     for side in sides:
         if symbol in _OF_SETS and isinstance(side, _WITH_TABLES) and table_of(side) is not None:
             raise refuse("SG211", f"{symbol} takes {some_keys(side)}", location=here())
+    if symbol in _OF_SETS and isinstance(sides[0], frozenset):
+        refuse_frozen(*sides)
 
 
 _OF_SETS = frozenset("&|^-")
+
+
+def refuse_frozen(*sides: Any) -> None:
+    """Refuse a frozenset of elements that only the run knows: Python makes its hash of what stands for these."""
+    for side in sides:
+        if container_of(side) is not None:
+            hint = "Keep it a set: in, len, loops and its methods take that."
+            message = f"a frozenset, which has a hash, is made of {some_keys(side)}"
+            raise refuse("SG211", message, location=here(), hint=hint)
 
 
 @dataclass(frozen=True, eq=False)

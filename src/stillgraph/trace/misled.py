@@ -26,7 +26,12 @@ _UNTROUBLED = frozenset(
     }
 )
 _ATTRIBUTES = ("LOAD_ATTR", "LOAD_METHOD", "LOAD_SUPER_ATTR")
-_WRITES = frozenset({"STORE_ATTR", "STORE_SUBSCR", "STORE_SLICE", "DELETE_ATTR", "DELETE_SUBSCR", "STORE_GLOBAL"})
+_WRITES = frozenset(
+    {
+        *("STORE_ATTR", "STORE_SUBSCR", "STORE_SLICE", "STORE_GLOBAL", "STORE_DEREF"),
+        *("DELETE_ATTR", "DELETE_SUBSCR", "DELETE_GLOBAL", "DELETE_DEREF"),
+    }
+)
 _CHANGES = frozenset(
     {
         *("append", "extend", "insert", "pop", "popleft", "appendleft", "extendleft", "popitem", "remove", "clear"),

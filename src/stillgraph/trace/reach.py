@@ -46,6 +46,13 @@ _CHANGING = frozenset(
         *("writerow", "write"),
     }
 )
+_ASSIGNS = frozenset(
+    {
+        *("STORE_ATTR", "STORE_GLOBAL", "STORE_DEREF"),
+        *("DELETE_ATTR", "DELETE_GLOBAL", "DELETE_DEREF"),
+    }
+)
+_MUTATES = frozenset({"STORE_SUBSCR", "STORE_SLICE", "DELETE_SUBSCR"})
 _STATE = (torch.optim.Optimizer, LRScheduler)  # torch's code looks at all that they hold
 
 
@@ -176,12 +183,12 @@ class _Walk:
         self.mentioned.update(code.co_names, code.co_freevars)
         for instruction in dis.get_instructions(code):
             name = instruction.opname
-            if name in ("STORE_ATTR", "DELETE_ATTR", "STORE_GLOBAL", "DELETE_GLOBAL", "STORE_DEREF"):
+            if name in _ASSIGNS:
                 self.assigned.add(instruction.argval)
             elif name == "IMPORT_NAME":
                 self._queue.append(sys.modules.get(instruction.argval))
             in_place = name == "BINARY_OP" and instruction.argrepr.endswith("=")
-            self.mutates = self.mutates or in_place or name in ("STORE_SUBSCR", "DELETE_SUBSCR", "STORE_SLICE")
+            self.mutates = self.mutates or in_place or name in _MUTATES
         for constant in code.co_consts:
             if isinstance(constant, CodeType):
                 self._read(constant)

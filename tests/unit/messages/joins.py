@@ -273,11 +273,9 @@ def one_list_in_two_places(x: Tensor) -> Any:
 @refused("SG203", X)
 def a_string_becomes_a_dict(x: Tensor) -> Any:
     best: Any = "none"
-    count = 0
     while x.sum() < 10:
-        best = x * 2 if count else {"x": x}
-        x = best["x"] + 1
-        count = count + 1
+        best = {"x": x} if isinstance(best, str) else x * 2
+        x = x + 1
     return best
 
 

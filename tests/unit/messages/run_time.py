@@ -26,7 +26,7 @@ def left_to_python(x: Tensor) -> Any:
 
 @refused("SG301", X)
 def the_hash_of_a_number(x: Tensor) -> Any:
-    return {x.sum().item(): 1}
+    return hash(x.sum().item())
 
 
 @refused("SG310", X)

@@ -59,6 +59,9 @@ UNSEEN = [
     lambda x: (some(x) | {7}) <= {1, 7},
     lambda x: frozenset(some(x)) == frozenset({1}),
     lambda x: hash(frozenset(some(x))),
+    lambda x: frozenset(some(x)) in {frozenset({1})},
+    lambda x: {frozenset({1}): 1}.get(frozenset(some(x)), 0),
+    lambda x: {(1, frozenset({int(x[0])}))} == {(1, frozenset({3}))},
     lambda x: 1 if some(x) == {1} else 0,
 ]
 

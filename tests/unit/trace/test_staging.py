@@ -252,8 +252,8 @@ def test_a_dropout_of_rows_that_only_the_run_counts(name: str) -> None:
 
 
 def test_a_size_that_decides_inside_torch_is_told_without_torchs_symbols() -> None:
+    static = sg.to_static(lambda x: nn.functional.channel_shuffle(x[x > 0][None, :, None], 2), backend="eager")
     with pytest.raises(sg.CaptureError, match="channel_shuffle needs a value") as caught:
-        static = sg.to_static(lambda x: nn.functional.channel_shuffle(x[x > 0][None, :, None], 2), backend="eager")
         static(torch.ones(6))
     assert "(a size decides what it does)" in str(caught.value)
     assert not re.search(r"\bu\d", str(caught.value))

@@ -25,7 +25,8 @@ The subject is kept in a variable unless it is one already. `matches_1` runs a r
 from __future__ import annotations
 
 import ast
-from collections.abc import Set
+import copy
+from collections.abc import Mapping, Set
 from typing import Any
 
 from stillgraph.source import build
@@ -125,16 +126,37 @@ def matches(node: Matches, to: Rewriter) -> ast.expr:
     test = _comparison(node.pattern, node.subject, to)
     if test is not None:
         return to.expr(test)
+    names = pattern_names(node.pattern)
+    stored = {name: to.names.fresh(name) for name in names if name in to.scope.globals}
     with to.inner_frame(Frame(prelude=[], in_block=True)) as inner:
-        for name in pattern_names(node.pattern):
-            to.bind(name)
-    yes = ast.match_case(node.pattern, None, [build.give_back(build.constant(True, node), node)])
+        for name in names:
+            if name not in stored:
+                to.bind(name)
+    stores = [
+        build.statement(to.op("set_global", [build.constant(to.mangled(name), node), build.load(held, node)], node))
+        for name, held in stored.items()
+    ]
+    matched = [*stores, build.give_back(build.constant(True, node), node)]
+    yes = ast.match_case(_renamed(node.pattern, stored), None, matched)
     run = ast.Match(_checked(node, to), [yes], **build.span(node))
     body = [*to.declarations(inner, node), run, build.give_back(build.constant(False, node), node)]
     made = build.function(to.names.helper("matches"), build.parameters((), node), body, node)
     assert to.frame.prelude is not None, "a statement has room for definitions"
     to.frame.prelude.append(made)
     return build.call(build.load(made.name, node), [], node)
+
+
+def _renamed(pattern: ast.pattern, names: Mapping[str, str]) -> ast.pattern:
+    """A pattern that binds other variables: what a pattern binds that is global, only an operator may store."""
+    if not names:
+        return pattern
+    made = copy.deepcopy(pattern)
+    for part in ast.walk(made):
+        for field in ("name", "rest"):
+            bound = getattr(part, field, None)
+            if bound in names:
+                setattr(part, field, names[bound])
+    return made
 
 
 def _checked(node: Matches, to: Rewriter) -> ast.expr:
