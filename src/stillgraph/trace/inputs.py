@@ -40,8 +40,10 @@ from stillgraph.program.types import ListType
 from stillgraph.program.values import is_value
 from stillgraph.trace.containers import split
 from stillgraph.trace.frames import here
+from stillgraph.trace.identities import AMBIGUOUS
 from stillgraph.trace.lists import Element as ListElement
 from stillgraph.trace.lists import StagedList, StagedSpread, types
+from stillgraph.trace.numbers import Staged
 from stillgraph.trace.recorder import Recorder
 from stillgraph.trace.sources import Finder
 from stillgraph.trace.symbolic import is_fake
@@ -282,6 +284,9 @@ class Inputs:
             recorder.before_unseen_write()
             what = "a tensor that one path made is read where another path may have been taken"
             raise refuse("SG305", f"{what}: it was stored by code that is not rewritten", location=here())
+        if isinstance(value, Staged):  # a list or number of a path or an iteration that was recorded anew since
+            what = "what one path or iteration has made is needed where another may have been taken"
+            raise refuse("SG305", what, location=here(), hint=AMBIGUOUS)
         source = self.finder.find(value)
         if source is None and is_made_of_fakes(value, recorder.is_new(value)):
             raise refuse_class(type(value), "is computed with", location=here())

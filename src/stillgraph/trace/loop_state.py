@@ -77,6 +77,15 @@ class Kept:
 
     def is_still(self, value: Any) -> Any:
         """Whether a value is that object, as a truth value of the open region where only the run knows."""
+        return self._is_still(value, {})
+
+    def _is_still(self, value: Any, told: dict[int, Any]) -> Any:
+        """As `is_still`; ``told`` has the answers so far: what paths leave of one object leads to it in many ways."""
+        if id(value) not in told:
+            told[id(value)] = self._asked(value, told)
+        return told[id(value)]
+
+    def _asked(self, value: Any, told: dict[int, Any]) -> Any:
         if value is self.entry:
             return True
         origin = value if isinstance(value, Origin) else self.recorder.identities.origins.get(id(value))
@@ -85,7 +94,7 @@ class Kept:
                 self.others.append(value)
             return False
         sides = zip((origin.left, origin.right), origin.older)
-        left, right = (older and self.is_still(side) for side, older in sides)
+        left, right = (older and self._is_still(side, told) for side, older in sides)
         if left is right:
             return left
         parts = (origin.flag, left), (self.recorder.opposite(origin.flag), right)
