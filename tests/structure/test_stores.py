@@ -69,6 +69,13 @@ _NAMES_ONLY = {
 }
 
 
+_IN_ARMS = (
+    "match (1, y):\n                case (1, shared): pass",
+    "with manager(y) as shared: pass",
+    "for shared in [y]: pass",
+)
+
+
 @pytest.fixture(scope="module")
 def load(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """Makes modules with a function `make` that has some statements in the function that it makes."""
@@ -103,6 +110,9 @@ def make(box, table, items):
     sys.path.remove(str(folder))
 
 
+_X = torch.ones(2)
+
+
 class Box:
     value: Any = 0
 
@@ -115,25 +125,26 @@ def _code(module: ModuleType) -> CodeType:
     return function.__code__  # type: ignore[no-any-return]  # of Any
 
 
-def _left(module: ModuleType, static: bool) -> Any:
+def _left(module: ModuleType, static: bool, x: torch.Tensor) -> Any:
     """What a call gives and leaves."""
     module.__dict__["shared"] = 1
     box, table, items = Box(), {"k": 5}, [6, 7]
     function, kept = module.make(box, table, items)
-    given = (sg.to_static(function, backend="eager", full_graph=True) if static else function)(torch.ones(2))
+    given = (sg.to_static(function, backend="eager", full_graph=True) if static else function)(x)
     try:
         cell = kept()
     except NameError:
         cell = "nothing"
     places = (module.__dict__.pop("shared", "nothing"), cell, vars(box).copy(), table, items)
-    return given, [value for value in places if not callable(value)]
+    return given, [getattr(value, "__name__", value) for value in places]
 
 
-def _agrees(module: ModuleType) -> None:
-    expected = _left(module, static=False)
-    assert_same(expected, _left(module, static=True))
-    with through_bytecode():
-        assert_same(expected, _left(module, static=True))
+def _agrees(module: ModuleType, *inputs: torch.Tensor) -> None:
+    for x in inputs or (_X,):
+        expected = _left(module, False, x)
+        assert_same(expected, _left(module, True, x))
+        with through_bytecode():
+            assert_same(expected, _left(module, True, x))
 
 
 # ---- instructions
@@ -173,7 +184,7 @@ def test_a_statement_with_each(name: str, load: Any) -> None:
         _agrees(module)
         return
     with pytest.raises(sg.CaptureError) as caught:
-        _left(module, static=True)
+        _left(module, True, _X)
     assert caught.value.reason.code == _REFUSED[name]
 
 
@@ -203,6 +214,12 @@ def test_each_form_of_assignment_to_each_target(form: str, load: Any) -> None:
 def test_each_form_that_binds_a_name(form: str, load: Any) -> None:
     names = ["local"] if form == "an annotation" else ["local", "cell", "shared"]
     _agrees(load(f"names_{form.replace(' ', '_')}", [_NAMES_ONLY[form].format(name) for name in names]))
+
+
+@pytest.mark.parametrize("form", ["def shared(): return 1", "import math as shared", *_IN_ARMS])
+def test_a_global_bound_on_one_path(form: str, load: Any) -> None:
+    name = f"arm_{abs(hash(form))}"
+    _agrees(load(name, ["if x.sum() > 0:", f"    {form}"]), _X, -_X)
 
 
 def test_what_is_deleted_with_others(load: Any) -> None:

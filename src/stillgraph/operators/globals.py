@@ -23,6 +23,13 @@ def set_global(namespace: dict[str, Any], name: str, value: Any) -> None:
     namespace[name] = value
 
 
+def before_global(namespace: dict[str, Any], name: str) -> None:
+    """To be called before a statement by which only Python can bind a global (``def``, ``import``)."""
+    capture = session()
+    if capture is not None:
+        capture.journal.note(_found(capture, namespace, name))
+
+
 def del_global(namespace: dict[str, Any], name: str) -> None:
     """``global name; del name``.
 

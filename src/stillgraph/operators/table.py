@@ -16,7 +16,7 @@ from stillgraph.operators.contexts import context, with_
 from stillgraph.operators.debugging import stopping
 from stillgraph.operators.drawing import drawn
 from stillgraph.operators.generators import binding, generator, generator_of
-from stillgraph.operators.globals import del_global, set_global
+from stillgraph.operators.globals import before_global, del_global, set_global
 from stillgraph.operators.loops import for_, while_
 from stillgraph.operators.protected import Starred, handled, handling, try_
 from stillgraph.operators.raising import caused, known, raised
@@ -94,6 +94,7 @@ OPERATORS: Mapping[str, object] = MappingProxyType(
         "with_": with_,
         "set_global": set_global,
         "del_global": del_global,
+        "before_global": before_global,
         "slice_": slice,
     }
 )

@@ -130,7 +130,7 @@ def _operator(name: str, operators: Mapping[str, object], fn: types.FunctionType
     if name == "slice_":
         return operators.get(name, slice)
     operator: Any = operators[name]
-    if name == "del_global":
+    if name in ("before_global", "del_global"):
         return functools.partial(operator, fn.__globals__)
     if name == "set_global":
         return functools.partial(_set_global, operator, fn.__globals__)

@@ -170,6 +170,10 @@ def set_global(namespace, name, value):
     return value
 
 
+def before_global(namespace, name):
+    pass
+
+
 def del_global(namespace, name):
     try:
         del namespace[name]
@@ -222,7 +226,8 @@ OPERATORS: dict[str, object] = {
     "binding": lambda generator, binds=True: generator, "hidden": hidden,
     "generator": lambda twin, emit: lambda function: function,
     "context": lambda manager: manager,
-    "set_global": set_global, "del_global": del_global, "slice_": slice,
+    "set_global": set_global, "del_global": del_global, "before_global": before_global,
+    "slice_": slice,
 }
 
 

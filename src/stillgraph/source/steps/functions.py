@@ -15,7 +15,7 @@ from stillgraph.source.generators import place_of
 from stillgraph.source.places import Frame, Function, Place, Rewritten, Step
 from stillgraph.source.rewriter import Rewriter
 from stillgraph.source.scopes import FunctionNode
-from stillgraph.source.steps.stores import announce
+from stillgraph.source.steps.stores import announced
 from stillgraph.source.tree import with_fields
 
 
@@ -26,17 +26,17 @@ def definition(node: ast.FunctionDef, rest: Sequence[ast.stmt], place: Place, to
     if twin is not None:
         both = to.op("generator", [build.load(twin.name, node), build.constant(twin.emit, node)], node)
         made = with_fields(made, decorator_list=[*made.decorator_list, both])
-    return Rewritten([made, *announce(node.name, node, to)])
+    return Rewritten(announced([made], node.name, node, to))
 
 
 def coroutine(node: ast.AsyncFunctionDef, rest: Sequence[ast.stmt], place: Place, to: Rewriter) -> Rewritten:
     to.bind(node.name)
-    return Rewritten([node, *announce(node.name, node, to)])
+    return Rewritten(announced([node], node.name, node, to))
 
 
 def class_definition(node: ast.ClassDef, rest: Sequence[ast.stmt], place: Place, to: Rewriter) -> Rewritten:
     to.bind(node.name)
-    return Rewritten([_class(node, to), *announce(node.name, node, to)])
+    return Rewritten(announced([_class(node, to)], node.name, node, to))
 
 
 def anonymous(node: ast.Lambda, to: Rewriter) -> ast.expr:

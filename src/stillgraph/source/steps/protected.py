@@ -66,6 +66,7 @@ from stillgraph.source import build
 from stillgraph.source.facts import Try
 from stillgraph.source.places import ExitVariable, Place, Rewritten, Step
 from stillgraph.source.rewriter import Rewriter
+from stillgraph.source.steps.stores import before
 from stillgraph.source.tree import with_fields
 
 
@@ -110,6 +111,8 @@ def try_statement(node: Try, rest: Sequence[ast.stmt], place: Place, to: Rewrite
     cleanup = to.statements(node.finalbody, place.inside_python())
     if to.facts.summary_of(node.finalbody).exits:
         cleanup = [build.statement(to.op("handling", [], node)), *cleanup]
+    bound = {handler.name for handler in node.handlers if handler.name in to.scope.globals}
+    body = [*(before(name, node, to) for name in sorted(filter(None, bound))), *body]
     made: ast.stmt = with_fields(node, body=body, handlers=handlers, orelse=orelse, finalbody=cleanup)
     if star is not None:
         made = _around([made], to.op("starred", [], node), node, build.store(star, node))

@@ -123,15 +123,21 @@ def imports(node: ast.Import | ast.ImportFrom, rest: Sequence[ast.stmt], place: 
     made: list[ast.stmt] = [node]
     for name in map(imported_name, node.names):
         to.bind(name)
-        made += announce(name, node, to)
+        made = announced(made, name, node, to)
     return Rewritten(made)
 
 
-def announce(name: str, at: ast.stmt, to: Rewriter) -> list[ast.stmt]:
-    """After a statement by which only Python can bind a global: tell the operator about it."""
+def announced(made: list[ast.stmt], name: str, at: ast.stmt, to: Rewriter) -> list[ast.stmt]:
+    """Statements by which only Python can bind a name; of a global the operators are told, before and after."""
     if name not in to.scope.globals:
-        return []
-    return [build.statement(to.op("set_global", [build.constant(to.mangled(name), at), build.load(name, at)], at))]
+        return made
+    stored = to.op("set_global", [build.constant(to.mangled(name), at), build.load(name, at)], at)
+    return [before(name, at, to), *made, build.statement(stored)]
+
+
+def before(name: str, at: ast.stmt, to: Rewriter) -> ast.stmt:
+    """Tells an operator that Python is about to bind a global."""
+    return build.statement(to.op("before_global", [build.constant(to.mangled(name), at)], at))
 
 
 def _store(target: ast.expr, value: ast.expr, to: Rewriter) -> list[ast.stmt]:
