@@ -24,12 +24,14 @@ class Depth:
 
     @contextlib.contextmanager
     def raised(self) -> Iterator[None]:
-        """A block in which Python takes more frames. One capture runs at a time, so nobody else changes the limit."""
-        sys.setrecursionlimit(self.limit * _FRAMES)
+        """A block in which Python takes more frames. A limit that the user's code sets inside stays, as in eager."""
+        raised = self.limit * _FRAMES
+        sys.setrecursionlimit(raised)
         try:
             yield
         finally:
-            sys.setrecursionlimit(self.limit)
+            if sys.getrecursionlimit() == raised:
+                sys.setrecursionlimit(self.limit)
 
     def enter(self) -> None:
         """A function of the user's is about to run.

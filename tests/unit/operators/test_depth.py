@@ -11,6 +11,7 @@ import pytest
 from torch import Tensor
 
 import stillgraph as sg
+from stillgraph.trace.depth import Depth
 from tests.unit.trace.agreement import P, agree
 
 
@@ -78,3 +79,17 @@ def test_pythons_limit_is_as_it_was() -> None:
         assert sys.getrecursionlimit() == limit - 10
     finally:
         sys.setrecursionlimit(limit)
+
+
+def test_a_limit_that_the_code_sets_stays() -> None:
+    before = sys.getrecursionlimit()
+    try:
+        with Depth().raised():
+            assert sys.getrecursionlimit() > before
+            sys.setrecursionlimit(before + 500)
+        assert sys.getrecursionlimit() == before + 500
+    finally:
+        sys.setrecursionlimit(before)
+    with Depth().raised():
+        pass
+    assert sys.getrecursionlimit() == before
