@@ -37,7 +37,7 @@ from stillgraph.operators.modules import call_in_turn, call_module, follow_param
 from stillgraph.operators.namespaces import note_method
 from stillgraph.operators.number_methods import is_declined, slot_on_staged
 from stillgraph.operators.numbers import MEANINGS
-from stillgraph.operators.optimizers import call_optimizer, is_optimizers
+from stillgraph.operators.optimizers import call_optimizer, is_optimizers, note_made
 from stillgraph.operators.outside import OUTSIDE
 from stillgraph.operators.pickling import before_pickling
 from stillgraph.operators.plain_arguments import is_torch_builtin, wants_plain_arguments
@@ -182,7 +182,10 @@ def _call_other(capture: Session, function: Any, args: tuple[Any, ...], kwargs: 
     if isinstance(function, torch.nn.Module):
         return _call_module(capture, function, args, kwargs)
     if isinstance(function, type):
-        return capture.made_modules.add(_construct(capture, function, args, kwargs))
+        instance = capture.made_modules.add(_construct(capture, function, args, kwargs))
+        if isinstance(instance, torch.optim.Optimizer):
+            note_made(capture, instance, args, kwargs)
+        return instance
     behind = getattr(type(function), "__stillgraph_behind__", None)
     if behind is not None:
         return call(behind(function), *args, **kwargs)

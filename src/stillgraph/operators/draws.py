@@ -30,8 +30,8 @@ from stillgraph.program.draws import GENERATORS, AsTensor, Draw, Indices, OfGene
 from stillgraph.program.operations import invoke
 from stillgraph.program.types import ListType, NumberType, ObjectType, TensorType
 from stillgraph.trace.arrays import StagedArray
-from stillgraph.trace.drawn_states import DrawnState
 from stillgraph.trace.frames import here
+from stillgraph.trace.made_in_run import DrawnState
 from stillgraph.trace.numbers import StagedNumber, kind_of
 from stillgraph.trace.session import Session, session
 
@@ -94,7 +94,7 @@ def _make(function: Any, *args: Any, **kwargs: Any) -> Any:
     made = function(*(type(each)(0) for each in inner)) if inner else function(0)
     capture.before_risk()  # a seed may be none
     node = capture.emit("call_function", invoke, (function, args, kwargs), {})
-    node.meta["val"] = made
+    node.meta["val"] = ObjectType(type(made))
     capture.region.define(made, node)
     if capture.random is not None:
         capture.random.meet(made)

@@ -13,11 +13,13 @@ from torch.optim.optimizer import _global_optimizer_post_hooks, _global_optimize
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.core.weak_method import weak_method
-from stillgraph.program.operations import invoke, learning_rate
-from stillgraph.program.types import TensorType
+from stillgraph.program.operations import invoke
+from stillgraph.program.optimizers import learning_rate, stepped, zeroed
+from stillgraph.program.types import ObjectType, TensorType
 from stillgraph.trace.frames import here
 from stillgraph.trace.gradients import clear_gradients, read_gradient
 from stillgraph.trace.journal import AttributePlace, ContentsPlace, Place
+from stillgraph.trace.made_in_run import has_options, options_of
 from stillgraph.trace.session import Session, session
 
 _HINT = "Call it outside the static function."
@@ -46,7 +48,10 @@ def call_optimizer(capture: Session, function: Any, args: tuple[Any, ...], kwarg
     """
     owner, name = _owner(function), function.__name__
     what = f"{type(owner).__name__}.{name}"
-    if not capture.is_outer(owner):
+    if isinstance(owner, LRScheduler) and capture.region.holds(owner.optimizer):
+        return _call_own_scheduler(capture, function, args, kwargs)
+    is_own = capture.region.holds(owner)
+    if not is_own and not capture.is_outer(owner):
         raise refuse(
             "SG305", f"{what}, of one that is made inside the function, is called", location=here(), hint=_HINT
         )
@@ -61,8 +66,9 @@ def call_optimizer(capture: Session, function: Any, args: tuple[Any, ...], kwarg
     calls_python = getattr(function, "__func__", None) is not torch.optim.Optimizer.zero_grad
     hooks = (*_global_optimizer_pre_hooks.values(), *_global_optimizer_post_hooks.values())
     calling = capture.calling_python([owner, function, *hooks], what, _changed_by(owner, name))
+    called = _of_own(capture, owner, name, args) if is_own else (weak_method(function), args)
     with calling if calls_python else contextlib.nullcontext():
-        capture.emit("call_function", invoke, (weak_method(function), args, kwargs), {})
+        capture.emit("call_function", invoke, (*called, kwargs), {})
     if isinstance(owner, LRScheduler):
         capture.schedules = True
         return None
@@ -72,6 +78,38 @@ def call_optimizer(capture: Session, function: Any, args: tuple[Any, ...], kwarg
     elif not given or given == [True]:
         clear_gradients(capture, parameters)
     return None
+
+
+def note_made(capture: Session, optimizer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Told of an optimizer that the function makes: the run makes one, of its own tensors. This one stands for it."""
+    kind = type(optimizer)
+    if not kind.__module__.startswith("torch.optim"):
+        return
+    others = {name: value for name, value in kwargs.items() if name != "params"}
+    capture.before_risk()
+    groups = [{**group, "params": [*group["params"]]} for group in optimizer.param_groups]
+    node = capture.emit("call_function", invoke, (kind, (groups, *args[1:]), others), {})
+    node.meta["val"] = ObjectType(kind)
+    has_options(node, optimizer)
+    capture.region.define(optimizer, node)
+
+
+def _call_own_scheduler(capture: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A method of a scheduler that the function makes: it sets what the next step of the optimizer is given."""
+    if capture.in_arm:
+        what = f"{type(function.__self__).__name__}.{function.__name__}"
+        message = f"{what}, of one that is made inside the function, is called in a branch or loop"
+        raise refuse("SG305", message, location=here(), hint=_HINT)
+    return function(*args, **kwargs)
+
+
+def _of_own(capture: Session, optimizer: Any, name: str, args: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
+    """What the program calls for a method of an optimizer that it has made, and with what."""
+    if name == "zero_grad":
+        return zeroed, (optimizer, *args)
+    has_options(capture.region.node_of(optimizer), optimizer)
+    optimizer._opt_called = True  # as a step says to schedulers
+    return stepped, (optimizer, options_of(optimizer))
 
 
 def _changed_by(owner: Any, name: str) -> list[Place]:

@@ -314,18 +314,6 @@ def invoke(function: Any, args: Any, kwargs: Any) -> Any:
     return function(*args, **kwargs)
 
 
-def learning_rate(rates: Any, index: int) -> float:
-    """One of the learning rates that a scheduler's ``get_last_lr`` gives.
-
-    Raises:
-        TypeError: it is no float any more, as all were when the program was captured.
-    """
-    rate = rates()[index]
-    if type(rate) is not float:
-        raise TypeError(f"a scheduler has set a learning rate to a {type(rate).__name__}, after floats")
-    return rate
-
-
 def closed_over(
     function: FunctionType, cells: dict[str, Any], defaults: tuple[Any, ...], keywords: dict[str, Any]
 ) -> FunctionType:

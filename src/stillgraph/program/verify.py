@@ -10,7 +10,6 @@ import torch
 from torch import fx
 
 from stillgraph.core.diagnostics import InternalError
-from stillgraph.program.draws import GENERATORS
 from stillgraph.program.effects import Effect
 from stillgraph.program.graphs import arguments
 from stillgraph.program.operations import checkpointed, recursion, try_, unbound
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 _COND = torch.ops.higher_order.cond
 _WHILE = torch.ops.higher_order.while_loop
 _NUMBERS = (bool, int, float, torch.SymBool, torch.SymInt, torch.SymFloat)
-_VALUES = (torch.Tensor, ListType, ObjectType, BaseException, torch.Generator, *GENERATORS, *_NUMBERS)
+_VALUES = (torch.Tensor, ListType, ObjectType, BaseException, torch.Generator, *_NUMBERS)
 
 
 def verify(program: Program) -> None:

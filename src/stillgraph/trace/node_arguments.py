@@ -8,17 +8,16 @@ import torch
 from torch import fx
 
 from stillgraph.core.diagnostics import refuse
-from stillgraph.program.draws import GENERATORS
 from stillgraph.program.operations import build_list, to_numpy
 from stillgraph.program.types import ListType
 from stillgraph.trace import special
 from stillgraph.trace.arrays import StagedArray
 from stillgraph.trace.caught import Caught, CaughtPart
-from stillgraph.trace.drawn_states import DrawnState
 from stillgraph.trace.entries import maybe_keys
 from stillgraph.trace.frames import here
 from stillgraph.trace.hooks import Handle
 from stillgraph.trace.lists import Items, StagedList, columns, has_spread, is_plain, structure, types
+from stillgraph.trace.made_in_run import MADE
 from stillgraph.trace.numbers import StagedNumber
 from stillgraph.trace.several import in_graph
 from stillgraph.trace.text import StagedText
@@ -32,7 +31,7 @@ def as_argument(recorder: Recorder, value: Any) -> Any:
     value = in_graph(value)
     if isinstance(value, StagedText) and not recorder.region.holds(value):
         raise refuse("SG302", "a text that is made on one path is used behind it", location=here())
-    if isinstance(value, (torch.Tensor, StagedNumber, StagedList, StagedText, Caught, Handle, DrawnState)):
+    if isinstance(value, (torch.Tensor, StagedNumber, StagedList, StagedText, Caught, Handle)):
         return recorder.region.node_of(value)
     if isinstance(value, CaughtPart):
         return _part_of_caught(recorder, value)
@@ -62,7 +61,7 @@ def as_argument(recorder: Recorder, value: Any) -> Any:
         return slice(*(as_argument(recorder, each) for each in (value.start, value.stop, value.step)))
     if isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool)):
         return recorder.region.node_of(special.number_of_symbol(recorder, value))
-    if isinstance(value, (torch.Generator, *GENERATORS)) and recorder.region.holds(value):
+    if isinstance(value, MADE) and recorder.region.holds(value):
         return recorder.region.node_of(value)
     if isinstance(value, (fx.Node, *fx.node.base_types)) or value is None or value is ...:
         return value

@@ -18,7 +18,6 @@ from stillgraph.core.files import is_our_module
 from stillgraph.core.lookup import class_member, own_attributes
 from stillgraph.core.parcel import Parcel
 from stillgraph.program.constants import Known
-from stillgraph.program.draws import GENERATORS
 from stillgraph.program.effects import (
     DeleteAttribute,
     Effect,
@@ -52,7 +51,6 @@ from stillgraph.program.types import TableType
 from stillgraph.trace.arrays import StagedArray
 from stillgraph.trace.containers import Parts, holds_staged, split
 from stillgraph.trace.context_variables import ContextPlace
-from stillgraph.trace.drawn_states import DrawnState
 from stillgraph.trace.elsewhere import FOLLOWED
 from stillgraph.trace.entries import Entry, MaybeKey, table_of
 from stillgraph.trace.fresh import has_shared_methods, is_plain_object, is_shared, kept
@@ -70,6 +68,7 @@ from stillgraph.trace.journal import (
     Write,
 )
 from stillgraph.trace.lists import Element, Inner, Leaf, Node, StagedSpread, is_mutable, types
+from stillgraph.trace.made_in_run import MADE, require_options
 from stillgraph.trace.memory import HINT
 from stillgraph.trace.modules import makes_modules
 from stillgraph.trace.namespaces import is_of_its_module
@@ -136,7 +135,8 @@ class Results:
             raise refuse("SG204", f"a variable that some path does not assign is {self._what}")
         if isinstance(value, StagedSpread):
             raise refuse("SG210", f"the elements of a list are {self._what} as one value")
-        if isinstance(value, (torch.Generator, *GENERATORS, DrawnState)) and self.session.root.holds(value):
+        if isinstance(value, MADE) and self.session.root.holds(value):
+            require_options(self.session.root.node_of(value), value)
             return self._output(value)
         if isinstance(value, enum.Enum):
             return Constant(value)  # there is one of it, and what was read of it is guarded

@@ -227,15 +227,6 @@ def test_other_methods_of_optimizers_are_refused(name: str) -> None:
     assert f"SGD.{name} is called inside the function" in text
 
 
-def test_an_optimizer_made_inside_is_refused() -> None:
-    def f(x):
-        optimizer = torch.optim.SGD([x], 0.1)
-        (x * x).sum().backward()
-        optimizer.step()
-
-    assert "SGD.step, of one that is made inside the function, is called" in refused(f, V(*P))
-
-
 def test_a_step_with_a_closure_is_refused() -> None:
     optimizer = torch.optim.SGD([V(*P)], 0.1)
     assert "SGD.step is called with an argument" in refused(lambda x: optimizer.step(lambda: x.sum()), V(*P))
