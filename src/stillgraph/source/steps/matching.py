@@ -154,7 +154,7 @@ def _renamed(pattern: ast.pattern, names: Mapping[str, str]) -> ast.pattern:
     for part in ast.walk(made):
         for field in ("name", "rest"):
             bound = getattr(part, field, None)
-            if bound in names:
+            if isinstance(bound, str) and bound in names:
                 setattr(part, field, names[bound])
     return made
 
