@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from stillgraph.trace.arrays import StagedArray
 from stillgraph.trace.numbers import StagedBool, StagedInt, is_mixed
 from stillgraph.trace.operands import require_known
 from stillgraph.trace.session import Session
@@ -26,10 +27,28 @@ def as_index(capture: Session, value: Any) -> Any:
         if value.dtype.is_floating_point or value.dtype.is_complex:
             raise TypeError(NOT_AN_INDEX)
         return capture.fresh_result(int, capture.emit("call_function", operator.index, (value,), {}))
+    if isinstance(value, StagedArray):
+        return _of_scalar(value)
     if isinstance(value, StagedBool) or (isinstance(value, StagedInt) and is_mixed(value)):
         require_known((value,), "is an index")
         return capture.number_operation(int, (value,))
     return value
+
+
+def _of_scalar(array: StagedArray) -> Any:
+    """The number in a whole number of numpy's; any other array as it is."""
+    dtype = array.tensor.dtype
+    is_whole = not dtype.is_floating_point and not dtype.is_complex and dtype is not torch.bool
+    return array.tensor.item() if is_whole and not array.tensor.dim() else array
+
+
+def in_tensor(key: Any) -> Any:
+    """What a tensor is indexed with, for arrays of the run: their memory, a tensor; for a whole number its number."""
+    if isinstance(key, StagedArray):
+        return key.tensor if key.tensor.dim() else _of_scalar(key)
+    if isinstance(key, slice):
+        return slice(*map(in_tensor, (key.start, key.stop, key.step)))
+    return tuple(map(in_tensor, key)) if type(key) is tuple else key
 
 
 def counted(capture: Session, left: Any, right: Any) -> tuple[Any, Any]:

@@ -154,6 +154,7 @@ def len_(value: Any, /) -> Any:
 
 def range_(*bounds: Any) -> Any:
     """``range``; tensors with one element count as whole numbers."""
+    bounds = tuple(as_index(_capture(), each) if isinstance(each, StagedArray) else each for each in bounds)
     for bound in bounds:
         if isinstance(bound, torch.Tensor) and (bound.dtype.is_floating_point or bound.dtype.is_complex):
             raise TypeError(NOT_AN_INDEX)

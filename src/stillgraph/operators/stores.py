@@ -16,7 +16,7 @@ from stillgraph.core.lookup import behind_proxy, class_member, of_class, own_att
 from stillgraph.operators import entries, lists, tables
 from stillgraph.operators.globals import set_global
 from stillgraph.operators.hidden_state import refuse_state_of_bits
-from stillgraph.operators.indices import as_index, counted
+from stillgraph.operators.indices import as_index, counted, in_tensor
 from stillgraph.operators.methods import binary, by_methods, method_of, set_by_descriptor
 from stillgraph.operators.namespaces import note_name
 from stillgraph.operators.picking import pick
@@ -288,7 +288,7 @@ def set_item_past_class(target: Any, key: Any, value: Any) -> None:
         elif isinstance(target, CONTAINERS):
             kind_of_container(target).__setitem__(target, key, value)
         else:
-            target[key] = value
+            target[in_tensor(key) if isinstance(target, torch.Tensor) else key] = value
 
 
 _KNOWN = (*CONTAINERS, torch.Tensor, StagedArray, torch.nn.Module)
@@ -377,6 +377,8 @@ def item(target: Any, key: Any) -> Any:
             from stillgraph.operators.calls import call
 
             return call(method, target, key)
+    if capture is not None and isinstance(target, torch.Tensor):
+        key = in_tensor(key)
     if capture is not None and isinstance(target, (list, tuple, range, collections.deque)):
         key = as_index(capture, key)
         if lists.is_spread(target) or (type(target) in (list, tuple) and _cut_by_staged(key)):

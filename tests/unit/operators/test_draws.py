@@ -169,10 +169,23 @@ def augmented(x: Tensor) -> Any:
     return x[low:high], x * mixed + x[torch.from_numpy(np.random.permutation(3))] * (1 - mixed)
 
 
+def indexed(x: Tensor) -> Any:
+    order, at, upto = np.random.permutation(3), NEW.integers(0, 3), NEW.integers(1, 4)
+    rows, values = x.repeat(3, 1), [x, x + 1, x + 2]
+    rows[order[0], at] = 7.0
+    rows[at] = rows[at] + 1
+    values[at] = x * 9
+    view = rows[at]
+    view.add_(1)
+    for _ in range(upto):
+        x = x * 2
+    return x[order], x[:upto], rows, rows[order][:, order], rows[order, at], values, values[:upto], x[order > 0]
+
+
 FUNCTIONS: list[Callable[[Tensor], Any]] = [
     *(numbers, in_one_arm, in_a_loop, two_in_order, decided_by_a_draw, shuffled, shuffled_of_any_length),
     *(one_list_twice, sampled, chosen, chosen_of_unlike, chosen_and_changed, several, seeded, state_kept, made_inside),
-    *(arrays, scalars_of_numpys, of_the_run, with_weights, caught, caught_when_captured, too_many, augmented),
+    *(arrays, scalars_of_numpys, of_the_run, with_weights, caught, caught_when_captured, too_many, augmented, indexed),
 ]
 
 
