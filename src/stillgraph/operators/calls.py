@@ -7,7 +7,6 @@ import contextlib
 import contextvars
 import dis
 import functools
-import random
 import sys
 import weakref
 from collections.abc import Callable, Iterator
@@ -385,9 +384,6 @@ def _call_method(capture: Session, method: MethodType, args: tuple[Any, ...], kw
         return OUTSIDE[function](receiver, *args, **kwargs)
     if function in WRAPPERS:
         return WRAPPERS[function](receiver, *args, **kwargs)
-    if isinstance(receiver, random.Random):
-        message = f"random.{method.__name__} draws from a state that the program cannot advance"
-        raise refuse("SG305", message, location=here())
     if isinstance(receiver, torch.amp.GradScaler) and method.__name__ in ("unscale_", "step", "update"):
         message = f"GradScaler.{method.__name__} decides by gradients; call it outside the static function"
         hint = "Keep scaler.scale(loss).backward() in the function, and step after it: scaler.step(optimizer)."
@@ -412,10 +408,6 @@ def _call_builtin(method: BuiltinMethodType | MethodWrapperType, args: tuple[Any
     before_pickling(_session(), method, args)
     if is_array(receiver):
         refuse_numbers((args, kwargs))
-    if isinstance(receiver, random.Random):
-        message = "a random.Random object is used, whose state the program cannot advance"
-        hint = "Draw with torch.rand, which the program draws anew in every call, or draw outside and pass the number."
-        raise refuse("SG305", message, location=here(), hint=hint)
     if method.__name__ == "__call__" and isinstance(method, MethodWrapperType) and isinstance(receiver, type):
         return _make(_session(), method, receiver, args, kwargs)  # ``super().__call__`` of a metaclass
     if method.__name__ == "__setattr__" and isinstance(method, MethodWrapperType):  # ``super().__setattr__``

@@ -6,6 +6,7 @@ import array
 import contextlib
 import io
 import queue
+import random
 import threading
 import weakref
 from types import FunctionType
@@ -63,6 +64,9 @@ def refuse_hidden_state(function: Any) -> None:
         raise refuse("SG305", f"a method of a {kind} is called in a branch or loop", location=here())
     if isinstance(receiver, queue.SimpleQueue) and capture is not None and capture.is_outer(receiver):
         raise refuse("SG305", "a SimpleQueue from outside is used, which nothing can put back", location=here())
+    if isinstance(receiver, random.Random):  # of another class than that itself, which `draws` knows
+        message = f"a {type(receiver).__name__} draws from a state that the program cannot advance"
+        raise refuse("SG305", message, location=here(), hint="Draw from a random.Random itself, or draw outside.")
     if isinstance(receiver, numpy.random.SeedSequence):
         return  # it mixes what it is given
     owners = (type(receiver).__module__, getattr(function, "__module__", None))
