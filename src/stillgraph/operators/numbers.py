@@ -46,6 +46,7 @@ from stillgraph.trace.special import number_kind, read_shape
 from stillgraph.trace.symbolic import is_fake
 from stillgraph.trace.tensor_classes import class_of_tensor, is_instance
 from stillgraph.trace.text import StagedText
+from stillgraph.trace.unjoined import Unjoined
 from stillgraph.trace.which import class_of
 
 
@@ -426,6 +427,8 @@ def _until_in_loop(iterable: Any, stop_at: bool) -> Any:
 def isinstance_(value: Any, kinds: Any, /) -> Any:
     """``isinstance``: a staged number is an instance of its Python type, not of ours."""
     capture = _capture()
+    if isinstance(value, Unjoined):
+        return value.asks(lambda v: isinstance_(v, kinds))
     if capture.may_be_none(value):
         return capture.with_or_without(value, lambda v: isinstance_(v, kinds))
     if _is_uncertain(value):

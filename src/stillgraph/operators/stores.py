@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import collections
 import operator
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from types import FunctionType, MethodDescriptorType, ModuleType, WrapperDescriptorType
 from typing import Any, NoReturn
 
@@ -20,7 +20,7 @@ from stillgraph.operators.indices import as_index, counted, in_tensor
 from stillgraph.operators.methods import binary, by_methods, method_of, set_by_descriptor
 from stillgraph.operators.namespaces import note_name
 from stillgraph.operators.picking import pick
-from stillgraph.operators.sequences import Indexed, Range
+from stillgraph.operators.sequences import Range
 from stillgraph.program.guards import Attribute, Source, item_of
 from stillgraph.program.module_tables import past_class
 from stillgraph.trace.arrays import StagedArray, beside_a_tensor, is_array, refuse_numbers
@@ -457,44 +457,6 @@ def _require_in_range(capture: Session, count: int, key: StagedInt, said: str) -
         branch(capture, outside, fail, lambda: None, (), ())
     elif outside:
         fail()
-
-
-def matched(subject: Any, by_class: bool, layers: int = 1) -> Any:
-    """The subject of a pattern that Python itself tries: it must be what it seems to be, its parts too ``by_class``.
-
-    Args:
-        subject: what the pattern is tried on.
-        by_class: whether a class stands in the pattern.
-        layers: how many patterns with parts of their own stand in one another.
-    """
-    capture = session()
-    if capture is None:
-        return subject
-    _require_seen(capture, subject, not by_class, layers)
-    if by_class:
-        capture.reads.attributes.extend((subject, name) for name in _by_position(type(subject)))
-    return subject
-
-
-def _require_seen(capture: Session, subject: Any, numbers: bool, layers: int) -> None:
-    is_sequence = type(subject) in (list, tuple, collections.deque)
-    parts = subject if is_sequence else subject.values() if type(subject) is dict else ()
-    for value in (subject, *parts):
-        if isinstance(value, StagedBool):
-            capture.follow_all()  # Python would find that it is neither True nor False
-        harmless = isinstance(value, StagedNumber) and value is not subject and numbers
-        if isinstance(value, (Staged, Unjoined, Indexed)) and not harmless:
-            message = "a pattern is tried on a value that only the run knows"
-            raise refuse("SG301", message, location=here(), hint="Compare the value, with if and elif.")
-        if layers > 1 and value is not subject and isinstance(value, (list, tuple, dict)):
-            _require_seen(capture, value, numbers, layers - 1)
-
-
-def _by_position(kind: type) -> Iterator[str]:
-    """The attributes that class patterns may look at by position: no code names them."""
-    for base in kind.__mro__:
-        names = vars(base).get("__match_args__", ())
-        yield from (name for name in names if isinstance(name, str))
 
 
 _INPLACE: dict[str, Callable[[Any, Any], Any]] = {

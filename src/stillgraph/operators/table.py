@@ -6,6 +6,7 @@ import operator
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from stillgraph.operators import patterns
 from stillgraph.operators.arguments import calling, keywords
 from stillgraph.operators.attributes import attr
 from stillgraph.operators.booleans import and_, eq, in_, is_, is_none, ne, not_, or_, ordered
@@ -25,7 +26,6 @@ from stillgraph.operators.stores import (
     del_item,
     inplace,
     item,
-    matched,
     set_attr,
     set_item,
 )
@@ -81,7 +81,13 @@ OPERATORS: Mapping[str, object] = MappingProxyType(
         "own": own,
         "variables": variables,
         "own_names": own_names,
-        "matched": matched,
+        "is_sequence": patterns.is_sequence,
+        "is_mapping": patterns.is_mapping,
+        "length": patterns.length,
+        "elements_of": patterns.elements_of,
+        "values_of": patterns.values_of,
+        "others_of": patterns.others_of,
+        "parts_of": patterns.parts_of,
         "text": text,
         "percent": percent,
         "list_of": list_of,

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from stillgraph.core.diagnostics import refuse
+from stillgraph.source import assigning
 from stillgraph.source.callees import Callee, Path, known_callees
 from stillgraph.source.compiled import Origin, bind, compile_function, is_converted
 from stillgraph.source.comprehensions import apart
@@ -178,6 +179,11 @@ class _Analysis:
             names = Names(self.scopes.names)
             self.node = with_twins(self.node, names, self._twins)
             self._subjects = names.fresh_names
+            self.scopes = analyse(self.node, self._subjects)
+        if isinstance(self.node, ast.FunctionDef) and assigning.may_assign(self.scopes.node_types):
+            names = Names(self.scopes.names)
+            self.node = assigning.loops_apart(self.node, names)
+            self._subjects = self._subjects | names.fresh_names
             self.scopes = analyse(self.node, self._subjects)
         if ast.Match in self.scopes.node_types:
             names = Names(self.scopes.names)

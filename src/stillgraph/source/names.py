@@ -34,6 +34,10 @@ class Names:
         self.fresh_names.add(made)
         return made
 
+    def variable(self, stem: str) -> str:
+        """A new name for a variable that any part of the function may assign, as it may the user's."""
+        return self._numbered(stem)
+
     def helper(self, stem: str) -> str:
         """A new name for a generated function."""
         made = self.fresh(stem)

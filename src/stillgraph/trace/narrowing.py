@@ -178,12 +178,13 @@ class Narrowing(Recorder):
         return known[1] if known is not None and known[2] == _version(value) else None
 
     def opposite(self, flag: Any) -> Any:
-        """As `Recorder.opposite`, and remember what it is the opposite of."""
+        """As `Recorder.opposite`, and remember that each is the other's."""
         for follows in self._follows.get(id(flag), ()):
             if follows.when is None and self.region.holds(follows.flag):
                 return follows.flag
         result = super().opposite(flag)
-        self._follows.setdefault(id(result), []).append(_Follows(result, flag, None, None))
+        for condition, other in ((result, flag), (flag, result)):
+            self._follows.setdefault(id(condition), []).append(_Follows(condition, other, None, _version(condition)))
         return result
 
     # ---- values that are one of a table of constants

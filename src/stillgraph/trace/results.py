@@ -67,11 +67,12 @@ from stillgraph.trace.journal import (
     Place,
     Write,
 )
-from stillgraph.trace.lists import Element, Inner, Leaf, Node, StagedSpread, is_mutable, types
+from stillgraph.trace.lists import Element, Inner, Leaf, Node, StagedList, StagedSpread, is_mutable, types
 from stillgraph.trace.made_in_run import MADE, require_options
 from stillgraph.trace.memory import HINT
 from stillgraph.trace.modules import makes_modules
 from stillgraph.trace.namespaces import is_of_its_module
+from stillgraph.trace.narrowing import may_be_unbound
 from stillgraph.trace.node_arguments import as_argument
 from stillgraph.trace.numbers import StagedNumber
 from stillgraph.trace.on_fakes import has_no_fake
@@ -389,7 +390,8 @@ class Results:
             index = self._indices[id(value)] = len(self.outputs)
             self.outputs.append(self.node(value))
             self._alive.append(value)
-        return Output(index, getattr(value, "stillgraph_optional", (False, False))[1])
+        is_list = isinstance(value, StagedList)  # whose type does not tell whether it is there on all paths
+        return Output(index, self.session.has_unset if is_list else may_be_unbound(value))
 
     def node(self, value: Any) -> Any:
         """What stands among the outputs for a staged value: its node in the open region."""

@@ -215,7 +215,14 @@ class Picked(Unjoined):
         found = [entry for entry, holds in zip(entries, told) if holds]
         if len(found) in (0, len(entries)):
             return bool(found)
-        return functools.reduce(operator.or_, (recorder.is_entry(_table(self).number, entry) for entry in found))
+        is_entry = functools.partial(recorder.is_entry, _table(self).number)
+        others = [entry for entry in entries if entry not in found]
+        if len(others) == 1:
+            return recorder.opposite(is_entry(others[0]))
+        flag = functools.reduce(operator.or_, map(is_entry, found))
+        for entry in others if len(found) > 1 else ():  # where it holds, it is none of these
+            recorder.implies(flag, True, recorder.opposite(is_entry(entry)))
+        return flag
 
 
 def _table(value: Picked) -> _Table:

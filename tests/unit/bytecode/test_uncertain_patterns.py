@@ -12,9 +12,8 @@ import torch
 from torch import Tensor
 
 import stillgraph as sg
-from tests.front_ends import bytecode, through_bytecode
+from tests.front_ends import through_bytecode
 
-__all__ = ["bytecode"]
 UP = torch.tensor([1.0, 2.0])
 
 
@@ -56,27 +55,13 @@ def how_many(x: Tensor) -> Any:
             return x * 3
 
 
-FUNCTIONS = [its_value, whether_it_is_there]
+FUNCTIONS = [its_value, whether_it_is_there, how_many]
 
 
-@pytest.mark.parametrize("function", [*FUNCTIONS, how_many], ids=lambda function: function.__name__)
-def test_python_looks_for_it(function: Callable[[Tensor], Any]) -> None:
-    static = sg.to_static(function, backend="eager", full_graph=False, strict=True)
-    for x in (UP, -UP, UP, UP - 1.5):
-        assert repr(static(x)) == repr(function(x))
-
-
-@pytest.mark.usefixtures("bytecode")
+@pytest.mark.parametrize("way", ["source", "bytecode", "segments"])
 @pytest.mark.parametrize("function", FUNCTIONS, ids=lambda function: function.__name__)
-def test_with_a_full_graph_it_is_refused(function: Callable[[Tensor], Any]) -> None:
-    with pytest.raises(sg.CaptureError, match="whether 'b' is there") as caught:
-        sg.to_static(function, backend="eager")(UP)
-    assert caught.value.reason.code == "SG211"
-
-
-@pytest.mark.parametrize("way", ["source", "bytecode"])
-def test_so_is_the_length_of_a_deque(way: str) -> None:
+def test_the_run_looks_for_it(function: Callable[[Tensor], Any], way: str) -> None:
     with through_bytecode() if way == "bytecode" else contextlib.nullcontext():
-        static = sg.to_static(how_many, backend="eager")
-        with pytest.raises(sg.CaptureError, match="a pattern is tried on a value that only the run knows"):
-            static(UP)
+        static = sg.to_static(function, backend="eager", full_graph=way != "segments")
+        for x in (UP, -UP, UP, UP - 1.5):
+            assert repr(static(x)) == repr(function(x))

@@ -177,16 +177,6 @@ def added_to_a_fixed_size(x: Tensor) -> Any:
     return shifted(x * 2)
 
 
-@refused("SG301", X)
-def a_pattern_on_a_number(x: Tensor) -> Any:
-    match x.sum().item():
-        case int():
-            return x
-        case {"a": y}:
-            return y
-    return x + 1
-
-
 @refused("SG305", X)
 def a_class_is_changed(x: Tensor) -> Any:
     x.tag = "seen"  # type: ignore[attr-defined]  # the user's way

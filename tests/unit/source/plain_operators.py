@@ -6,6 +6,7 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
+from stillgraph.operators import patterns
 from stillgraph.source.convert import Converted, convert
 
 
@@ -22,6 +23,7 @@ class Signal:
         return self.name
 
 
+PATTERNS = ("is_sequence", "is_mapping", "length", "elements_of", "values_of", "others_of", "parts_of")
 BREAK, CONTINUE = Signal("BREAK"), Signal("CONTINUE")
 
 
@@ -213,7 +215,8 @@ OPERATORS: dict[str, object] = {
     "text": lambda template, *values: template.format(*values),
     "eq": operator.eq, "ne": operator.ne, "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge,
     "keywords": lambda given: given, "stopping": lambda function: function, "calling": lambda function: function,
-    "unpack": unpack, "drawn": lambda values: values, "matched": lambda subject, *looks: subject,
+    "unpack": unpack, "drawn": lambda values: values,
+    **{name: getattr(patterns, name) for name in PATTERNS},
     "variables": lambda found, names: {name: found[name] for name in found if name in names},
     "loaded": lambda value, name, free=False: value,
     "own": lambda read, name: read(),

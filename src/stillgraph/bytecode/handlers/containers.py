@@ -10,9 +10,9 @@ from stillgraph.bytecode.frame import NULL, Frame, Handler
 from stillgraph.operators.arguments import keywords
 from stillgraph.operators.binding import NamedAs, is_iterable
 from stillgraph.operators.calls import call
-from stillgraph.operators.stores import matched, set_item
+from stillgraph.operators.patterns import is_mapping, is_sequence, length, parts_of, values_of
+from stillgraph.operators.stores import set_item
 from stillgraph.operators.unpacking import unpack
-from stillgraph.trace.entries import find
 from stillgraph.trace.session import session
 from stillgraph.trace.unjoined import Unjoined
 
@@ -134,68 +134,25 @@ def _spread(value: Any, before: int, after: int) -> Any:
 
 
 def _get_len(frame: Frame, _: Any) -> None:
-    frame.push(frame.act(call, len, frame.peek()))
+    frame.push(frame.act(length, frame.peek()))
 
 
 # ---- patterns
 def _match_mapping(frame: Frame, _: Any) -> None:
-    frame.push(bool(type(frame.act(matched, frame.peek(), False)).__flags__ & _MAPPING))
+    frame.push(frame.act(is_mapping, frame.peek()))
 
 
 def _match_sequence(frame: Frame, _: Any) -> None:
-    frame.push(bool(type(frame.act(matched, frame.peek(), False)).__flags__ & _SEQUENCE))
-
-
-_SEQUENCE, _MAPPING = 1 << 5, 1 << 6  # Py_TPFLAGS_SEQUENCE and Py_TPFLAGS_MAPPING, by which Python decides
+    frame.push(frame.act(is_sequence, frame.peek()))
 
 
 def _match_keys(frame: Frame, _: Any) -> None:
-    frame.push(frame.act(_values_for, frame.peek(2), frame.peek(1)))
-
-
-def _values_for(subject: Any, keys: tuple[Any, ...]) -> tuple[Any, ...] | None:
-    missing, seen = object(), set()
-    get = subject.get if keys else None
-    values = []
-    for key in keys:
-        if key in seen:
-            raise ValueError(f"mapping pattern checks duplicate key ({key!r})")
-        seen.add(key)
-        if isinstance(subject, dict) and (known := find(subject, key)) is not None:
-            bool(known)  # only the run knows whether it is there, which is refused
-        value = call(get, key, missing)
-        if value is missing:
-            return None
-        values.append(value)
-    return tuple(values)
+    frame.push(frame.act(values_of, frame.peek(2), frame.peek(1)))
 
 
 def _match_class(frame: Frame, positional: int) -> None:
     names, kind, subject = frame.pop(), frame.pop(), frame.pop()
-    frame.push(frame.act(_parts_of, subject, kind, names, positional))
-
-
-def _parts_of(subject: Any, kind: Any, names: tuple[str, ...], positional: int) -> tuple[Any, ...] | None:
-    """The attributes that a class pattern looks at, or None."""
-    found: tuple[Any, ...] | None = _trying(positional, names)(matched(subject, True), kind)
-    return found
-
-
-@functools.lru_cache(maxsize=256)
-def _trying(positional: int, names: tuple[str, ...]) -> Callable[[Any, Any], Any]:
-    """Python's own pattern with so many positions and these names, whatever the class."""
-    values = [f"value{number}" for number in range(positional + len(names))]
-    parts = [*values[:positional], *(f"{name}={value}" for name, value in zip(names, values[positional:]))]
-    text = (
-        "def tried(subject, kind):\n"
-        "    match subject:\n"
-        f"        case kind({', '.join(parts)}):\n"
-        f"            return ({''.join(f'{value}, ' for value in values)})\n"
-    )
-    made: dict[str, Any] = {}
-    exec(compile(text, f"{__file__}: a pattern", "exec"), made)
-    found: Callable[[Any, Any], Any] = made["tried"]
-    return found
+    frame.push(frame.act(parts_of, subject, kind, names, positional))
 
 
 HANDLERS: dict[str, Handler] = {

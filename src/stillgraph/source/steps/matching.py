@@ -14,39 +14,41 @@ After (and then the `if`s are rewritten like any others)::
 
     if op == 0:
         a()
-    elif matches_1() and factor:
+    elif (is_sequence(op) and length(op) == 2 and (parts_1 := elements_of(op, 2, None), True)[1]
+            and parts_1[0] == "scale" and (factor := parts_1[1], True)[1] and factor):
         b()
     else:
         c()
 
-The subject is kept in a variable unless it is one already. `matches_1` runs a real `match` of one case, which binds
-`factor`, and returns whether it matched.
+The subject is kept in a variable unless it is one already. What a pattern asks of a value is what Python's instructions
+ask for it, and names are bound where the whole pattern has matched: by the test where a guard reads them, otherwise in
+the body.
 """
 from __future__ import annotations
 
 import ast
-import copy
-from collections.abc import Mapping, Set
+from collections.abc import Sequence, Set
+from dataclasses import dataclass, field
 from typing import Any
 
 from stillgraph.source import build
 from stillgraph.source.names import Names
-from stillgraph.source.places import Frame, Step
+from stillgraph.source.places import Step
 from stillgraph.source.rewriter import Rewriter
 from stillgraph.source.tree import AnyNode, walrus_names, with_fields
 
 
-class Matches(ast.expr):
-    """The test of a pattern, as an expression that binds the pattern's names: made and taken by this step only."""
+class Asked(ast.expr):
+    """A call of an operator, as an expression that is still to be rewritten: made and taken by this step only."""
 
-    _fields = ("subject", "pattern")
-    subject: ast.expr
-    pattern: ast.pattern
+    _fields = ("operands",)
+    name: str
+    operands: list[ast.expr]
 
     @classmethod
-    def made(cls, subject: ast.expr, pattern: ast.pattern) -> Matches:
-        node = cls(**build.span(pattern))
-        node.subject, node.pattern = subject, pattern
+    def made(cls, name: str, operands: list[ast.expr], at: ast.pattern) -> Asked:
+        node = cls(**build.span(at))
+        node.name, node.operands = name, operands
         return node
 
 
@@ -90,21 +92,136 @@ def _chain(node: ast.Match, names: Names, steady: Set[str]) -> list[ast.stmt]:
         for each in case.body:
             body += _chain(each, names, steady) if isinstance(each, ast.Match) else [desugar(each, names, steady)]
         guard = case.guard and desugar(case.guard, names, steady)
-        orelse = _case(case.pattern, guard, subject, body, orelse)
+        orelse = _case(case.pattern, guard, subject, body, orelse, names)
     return made + orelse
 
 
 def _case(pattern: ast.pattern, guard: ast.expr | None, subject: ast.expr,
-          body: list[ast.stmt], orelse: list[ast.stmt]) -> list[ast.stmt]:
+          body: list[ast.stmt], orelse: list[ast.stmt], names: Names) -> list[ast.stmt]:
     """The statements for one case, given those for the cases after it."""
-    always = isinstance(pattern, ast.MatchAs) and pattern.pattern is None
-    captured = pattern.name if isinstance(pattern, ast.MatchAs) else None
-    if always and guard is None:
-        return [*([build.assign(captured, subject, pattern)] if captured else []), *body]
-    test: ast.expr = Matches.made(subject, pattern)
+    tried = _Tried(names)
+    tried.take(pattern, subject)
+    tests, binds = tried.tests, [(name, value, pattern) for name, value in tried.bound.items()]
     if guard is not None:
-        test = guard if always and not captured else ast.BoolOp(ast.And(), [test, guard], **build.span(pattern))
+        tests = [*tests, *(_bind(name, value, at) for name, value, at in binds), guard]
+    else:
+        body = [*(build.assign(name, value, at) for name, value, at in binds), *body]
+    if not tests:
+        return body
+    test = tests[0] if len(tests) == 1 else ast.BoolOp(ast.And(), tests, **build.span(pattern))
     return [ast.If(test, body, orelse, **build.span(pattern))]
+
+
+def _bind(name: str, value: ast.expr, at: ast.pattern) -> ast.expr:
+    """An operand of `and` that is true, and binds a name."""
+    walrus = ast.NamedExpr(build.store(name, at), value, **build.span(at))
+    both = ast.Tuple([walrus, build.constant(True, at)], ast.Load(), **build.span(at))
+    return ast.Subscript(both, build.constant(1, at), ast.Load(), **build.span(at))
+
+
+@dataclass
+class _Tried:
+    """The tests of a pattern, in order, and what its names are bound to where all of them hold."""
+
+    names: Names
+    tests: list[ast.expr] = field(default_factory=list)
+    bound: dict[str, ast.expr] = field(default_factory=dict)
+
+    def take(self, pattern: ast.pattern, subject: ast.expr) -> None:
+        """Try a pattern on what an expression gives; it is evaluated more than once."""
+        match pattern:
+            case ast.MatchValue(value=value):
+                self._compare(subject, ast.Eq(), value, pattern)
+            case ast.MatchSingleton(value=value):
+                self._compare(subject, ast.Is(), build.constant(value, pattern), pattern)
+            case ast.MatchAs(pattern=inner, name=name):
+                if inner is not None:
+                    self.take(inner, subject)
+                if name is not None:
+                    self.bound[name] = subject
+            case ast.MatchOr(patterns=patterns):
+                self._one_of(patterns, subject, pattern)
+            case ast.MatchSequence(patterns=patterns):
+                self._sequence(patterns, subject, pattern)
+            case ast.MatchMapping():
+                self._mapping(pattern, subject)
+            case ast.MatchClass():
+                self._class(pattern, subject)
+            case _:
+                raise TypeError(f"not a pattern: {ast.dump(pattern)}")
+
+    def _compare(self, subject: ast.expr, by: ast.cmpop, value: ast.expr, at: ast.pattern) -> None:
+        self.tests.append(ast.Compare(subject, [by], [value], **build.span(at)))
+
+    def _keep(self, value: ast.expr, at: ast.pattern) -> ast.expr:
+        """Keep in a variable what an expression gives, which is read as often as need be."""
+        name = self.names.variable("parts")
+        self.tests.append(_bind(name, value, at))
+        return build.load(name, at)
+
+    def _parts(self, values: ast.expr, patterns: Sequence[ast.pattern], at: ast.pattern) -> None:
+        for place, inner in enumerate(patterns):
+            self.take(inner, ast.Subscript(values, build.constant(place, at), ast.Load(), **build.span(inner)))
+
+    def _one_of(self, patterns: list[ast.pattern], subject: ast.expr, at: ast.pattern) -> None:
+        """Each of some patterns binds the same names: they go by variables of their own until all has matched."""
+        kept = {name: self.names.variable("parts") for name in dict.fromkeys(pattern_names(at))}
+        ways: list[ast.expr] = []
+        for each in patterns:
+            tried = _Tried(self.names)
+            tried.take(each, subject)
+            tests = [*tried.tests, *(_bind(kept[name], value, each) for name, value in tried.bound.items())]
+            tests = tests or [build.constant(True, each)]
+            ways.append(tests[0] if len(tests) == 1 else ast.BoolOp(ast.And(), tests, **build.span(each)))
+        self.tests.append(ast.BoolOp(ast.Or(), ways, **build.span(at)))
+        self.bound.update((name, build.load(variable, at)) for name, variable in kept.items())
+
+    def _sequence(self, patterns: list[ast.pattern], subject: ast.expr, at: ast.pattern) -> None:
+        self.tests.append(Asked.made("is_sequence", [subject], at))
+        star = next((place for place, each in enumerate(patterns) if isinstance(each, ast.MatchStar)), None)
+        least = len(patterns) - (star is not None)
+        by = ast.Eq() if star is None else ast.GtE()
+        self._compare(Asked.made("length", [subject], at), by, build.constant(least, at), at)
+        if not any(map(_looks, patterns)):
+            return
+        shape = (least, None) if star is None else (star, least - star)
+        counts = [build.constant(each, at) for each in shape]
+        values = self._keep(Asked.made("elements_of", [subject, *counts], at), at)
+        self._parts(values, [_without_star(each) for each in patterns], at)
+
+    def _mapping(self, pattern: ast.MatchMapping, subject: ast.expr) -> None:
+        self.tests.append(Asked.made("is_mapping", [subject], pattern))
+        keys: ast.expr = ast.Tuple(pattern.keys, ast.Load(), **build.span(pattern))
+        if pattern.keys:
+            if pattern.rest is not None:
+                keys = self._keep(keys, pattern)
+            values = self._keep(Asked.made("values_of", [subject, keys], pattern), pattern)
+            self._is_there(values, pattern)
+            self._parts(values, pattern.patterns, pattern)
+        if pattern.rest is not None:
+            self.bound[pattern.rest] = self._keep(Asked.made("others_of", [subject, keys], pattern), pattern)
+
+    def _class(self, pattern: ast.MatchClass, subject: ast.expr) -> None:
+        count = build.constant(len(pattern.patterns), pattern)
+        names = build.names_tuple(pattern.kwd_attrs, pattern)
+        values = self._keep(Asked.made("parts_of", [subject, pattern.cls, names, count], pattern), pattern)
+        self._is_there(values, pattern)
+        self._parts(values, [*pattern.patterns, *pattern.kwd_patterns], pattern)
+
+    def _is_there(self, values: ast.expr, at: ast.pattern) -> None:
+        self._compare(values, ast.IsNot(), build.constant(None, at), at)
+
+
+def _looks(pattern: ast.pattern) -> bool:
+    """Whether a pattern in a sequence is more than a wildcard."""
+    if isinstance(pattern, ast.MatchStar):
+        return pattern.name is not None
+    return not (isinstance(pattern, ast.MatchAs) and pattern.pattern is None and pattern.name is None)
+
+
+def _without_star(pattern: ast.pattern) -> ast.pattern:
+    """What a sequence has left over is one value like the others, once it has been taken apart."""
+    return ast.MatchAs(None, pattern.name, **build.span(pattern)) if isinstance(pattern, ast.MatchStar) else pattern
 
 
 def _bound_by_cases(node: ast.Match) -> set[str]:
@@ -122,72 +239,8 @@ def pattern_names(pattern: ast.pattern) -> list[str]:
     return [name for name in names if name is not None]
 
 
-def matches(node: Matches, to: Rewriter) -> ast.expr:
-    test = _comparison(node.pattern, node.subject, to)
-    if test is not None:
-        return to.expr(test)
-    names = pattern_names(node.pattern)
-    stored = {name: to.names.fresh(name) for name in names if name in to.scope.globals}
-    with to.inner_frame(Frame(prelude=[], in_block=True)) as inner:
-        for name in names:
-            if name not in stored:
-                to.bind(name)
-    stores = [
-        build.statement(to.op("set_global", [build.constant(to.mangled(name), node), build.load(held, node)], node))
-        for name, held in stored.items()
-    ]
-    matched = [*stores, build.give_back(build.constant(True, node), node)]
-    yes = ast.match_case(_renamed(node.pattern, stored), None, matched)
-    run = ast.Match(_checked(node, to), [yes], **build.span(node))
-    body = [*to.declarations(inner, node), run, build.give_back(build.constant(False, node), node)]
-    made = build.function(to.names.helper("matches"), build.parameters((), node), body, node)
-    assert to.frame.prelude is not None, "a statement has room for definitions"
-    to.frame.prelude.append(made)
-    return build.call(build.load(made.name, node), [], node)
+def asked(node: Asked, to: Rewriter) -> ast.expr:
+    return to.op(node.name, [to.expr(each) for each in node.operands], node)
 
 
-def _renamed(pattern: ast.pattern, names: Mapping[str, str]) -> ast.pattern:
-    """A pattern that binds other variables: what a pattern binds that is global, only an operator may store."""
-    if not names:
-        return pattern
-    made = copy.deepcopy(pattern)
-    for part in ast.walk(made):
-        for field in ("name", "rest"):
-            bound = getattr(part, field, None)
-            if isinstance(bound, str) and bound in names:
-                setattr(part, field, names[bound])
-    return made
-
-
-def _checked(node: Matches, to: Rewriter) -> ast.expr:
-    """The subject; where the pattern looks into it, only if it is what it seems to be."""
-    layers = _layers(node.pattern)
-    if not layers:
-        return node.subject
-    by_class = any(isinstance(part, ast.MatchClass) for part in ast.walk(node.pattern))
-    said = [by_class] if layers == 1 else [by_class, layers]
-    return to.op("matched", [node.subject, *(build.constant(each, node) for each in said)], node)
-
-
-def _layers(pattern: ast.AST) -> int:
-    """How many patterns that look into a value stand in one another."""
-    looks = isinstance(pattern, ast.MatchClass | ast.MatchSequence | ast.MatchMapping)
-    return looks + max(map(_layers, ast.iter_child_nodes(pattern)), default=0)
-
-
-def _comparison(pattern: ast.pattern, subject: ast.expr, to: Rewriter) -> ast.expr | None:
-    """A pattern of constants as a comparison, so that a staged subject can be compared; None for any other."""
-    match pattern:
-        case ast.MatchValue(value=value):
-            return ast.Compare(subject, [ast.Eq()], [value], **build.span(pattern))
-        case ast.MatchSingleton(value=value):
-            same = build.constant(value, pattern)
-            return ast.Compare(subject, [ast.Is()], [same], **build.span(pattern))
-        case ast.MatchOr(patterns=patterns):
-            tests = [_comparison(each, subject, to) for each in patterns]
-            known = [test for test in tests if test is not None]
-            return ast.BoolOp(ast.Or(), known, **build.span(pattern)) if len(known) == len(tests) else None
-    return None
-
-
-STEP = Step("matching", expressions={Matches: matches})
+STEP = Step("matching", expressions={Asked: asked})
