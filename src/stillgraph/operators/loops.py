@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import sys
 from collections.abc import Callable, ItemsView, Iterator, KeysView, ValuesView
 from dataclasses import dataclass, replace
@@ -14,7 +15,7 @@ from stillgraph.operators.branches import Block, places
 from stillgraph.operators.closing import before_stop
 from stillgraph.operators.drawing import drawn, items_of
 from stillgraph.operators.generators import Produced
-from stillgraph.operators.sequences import StagedEntries, as_sequence
+from stillgraph.operators.sequences import Count, StagedEntries, as_sequence
 from stillgraph.operators.truth import truth
 from stillgraph.program.types import JoinFailure
 from stillgraph.trace.entries import maybe_keys
@@ -302,10 +303,12 @@ def capture_for(context: Context, iterable: Any, body: Callable[[Any], Exit | No
         return _run_generator(context, iterable, body)
     sequence = as_sequence(iterable)
     if sequence is None:
+        sequence = Count.of(iterable)
+    if sequence is None:
         iterable = drawn(iterable)
         if isinstance(iterable, Iterator):
             context.session.iterators.before_advancing(iterable)
-        return _unroll(context, _while_unchanged(iterable), body)
+        return _unroll(context, _while_unchanged(iterable), body, _MOST_NESTED)
     if isinstance(sequence, StagedEntries):
         return _run_over_entries(context, sequence, body)
     if sequence.cursor is not None:  # an iterator that was advanced before
@@ -323,7 +326,7 @@ def capture_for(context: Context, iterable: Any, body: Callable[[Any], Exit | No
         return exit
     start = context.checkpoint()
     staged: Any = None
-    if sequence.stageable and length > context.session.options.unroll_limit:
+    if sequence.stageable and not sequence.endless and length > context.session.options.unroll_limit:
         staged = _try_stage_for(context, sequence, length, body, start)
         if not isinstance(staged, _Unstageable):
             sequence.spend()
@@ -331,6 +334,7 @@ def capture_for(context: Context, iterable: Any, body: Callable[[Any], Exit | No
         start = context.checkpoint()
     attempt = staged is None and sequence.stageable
     items = sequence.begin()
+    most = _MOST_NESTED if sequence.endless else math.inf
     for item in items:
         exit = body(item)
         context.iterated()
@@ -343,22 +347,36 @@ def capture_for(context: Context, iterable: Any, body: Callable[[Any], Exit | No
                 sequence.rewind()
                 items = sequence.begin()
                 context.iterations = 0
-                return _unroll(context, items, body)
+                return _unroll(context, items, body, most)
             before_stop(context.session, items)
-            return _nested(context, exit, functools.partial(_unroll, context, items, body))
+            return _nested(context, exit, functools.partial(_unroll, context, items, body, most))
         if exit is not None and exit.certain and exit.continued is not True:
             return exit
     return None
 
 
-def _unroll(context: Context, items: Iterator[Any], body: Callable[[Any], Exit | None]) -> Exit | None:
-    """Run the body once for each item; from an iteration that may leave the loop, the others stand in an arm."""
+_MOST_NESTED = 100
+"""How many iterations over what nobody knows the length of may stand in arms of one another."""
+
+
+def _unroll(
+    context: Context, items: Iterator[Any], body: Callable[[Any], Exit | None], most: float = math.inf
+) -> Exit | None:
+    """Run the body once for each item; from an iteration that may leave the loop, the others stand in an arm.
+
+    Raises:
+        CaptureError: there are more than ``most`` such iterations.
+    """
     for item in items:
         exit = body(item)
         context.iterated()
         if _undecided(exit):
+            if not most:
+                hint = "Write a while loop with a counter, or loop over a list or range."
+                what = "a loop over an iterator has no end that a capture sees"
+                raise refuse("SG206", what, location=here(), hint=hint)
             before_stop(context.session, items)
-            return _nested(context, exit, lambda: _unroll(context, items, body))
+            return _nested(context, exit, lambda: _unroll(context, items, body, most - 1))
         if exit is not None and exit.certain and exit.continued is not True:
             return exit
     return None

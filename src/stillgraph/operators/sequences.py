@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import itertools
 import operator
+import re
+import sys
 from collections.abc import Iterator
-from typing import Any, NoReturn, Protocol, runtime_checkable
+from typing import Any, NoReturn, Protocol, cast, runtime_checkable
 
 import torch
 
@@ -16,7 +18,7 @@ from stillgraph.trace import entries
 from stillgraph.trace.arrays import StagedArray
 from stillgraph.trace.frames import called, here
 from stillgraph.trace.numbers import StagedNumber, is_number
-from stillgraph.trace.session import session
+from stillgraph.trace.session import Session, session
 from stillgraph.trace.special import read_shape
 from stillgraph.trace.staging import branch
 from stillgraph.trace.unknown import refuse_unknown
@@ -47,6 +49,7 @@ class Indexed(StandIn):
     __slots__ = ("__weakref__", "cursor")
 
     once = False  # whether it is an iterator
+    endless = False  # whether only what is done with an element can end an iteration
     may_change = False  # whether its length is to be asked anew before each iteration
 
     def __init__(self) -> None:
@@ -255,6 +258,48 @@ class RangeIterator(Indexed, kind=type(iter(range(0)))):
 
     def __length_hint__(self) -> int:
         return self._left()
+
+
+class Count(Indexed):
+    """``itertools.count`` of whole numbers, as a loop runs over it.
+
+    Args:
+        counter: the iterator, which the capture has made.
+        start: what it gives next.
+        step: how much more each time.
+    """
+
+    __slots__ = ("_again", "counter", "start", "step")
+
+    stageable = endless = True
+
+    def __init__(self, counter: itertools.count[int], start: int, step: int) -> None:
+        super().__init__()
+        self.counter, self.start, self.step = counter, start, step
+        self._again = False
+
+    @classmethod
+    def of(cls, iterable: Any) -> Count | None:
+        """The sequence for such a counter; None for anything else."""
+        if type(iterable) is not itertools.count or not cast(Session, session()).is_new(iterable):
+            return None
+        numbers = re.fullmatch(r"count\((-?\d+)(?:, (-?\d+))?\)", repr(iterable))
+        return None if numbers is None else cls(iterable, int(numbers[1]), int(numbers[2] or 1))
+
+    def length(self) -> int:
+        return sys.maxsize
+
+    def at(self, index: Any) -> Any:
+        return self.start + index * self.step
+
+    def begin(self) -> Iterator[Any]:
+        if self._again:
+            return itertools.count(self.start, self.step)
+        self._again = True
+        return self.counter
+
+    def spend(self) -> None:
+        cast(Session, session()).iterators.stopped([self.counter])
 
 
 class Listed(Indexed):

@@ -6,7 +6,6 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from stillgraph.operators import patterns
 from stillgraph.source.convert import Converted, convert
 
 
@@ -23,7 +22,6 @@ class Signal:
         return self.name
 
 
-PATTERNS = ("is_sequence", "is_mapping", "length", "elements_of", "values_of", "others_of", "parts_of")
 BREAK, CONTINUE = Signal("BREAK"), Signal("CONTINUE")
 
 
@@ -202,6 +200,39 @@ def hidden(name):
     raise LookupError(name)
 
 
+def tried(pattern, *values):
+    """Python's own pattern, as a function that gives its values, or whether it matches where it binds nothing."""
+    gives = "True" if not values else f"({', '.join(values)},)"
+    text = f"def tried(subject, kind=None):\n  match subject:\n    case {pattern}:\n      return {gives}\n"
+    made: dict[str, Any] = {}
+    exec(text + f"  return {None if values else False}", made)
+    return made["tried"]
+
+
+def elements_of(subject, before, after):
+    names = [f"a{place}" for place in range(before)]
+    if after is not None:
+        names += ["*rest", *(f"b{place}" for place in range(after))]
+    return tried(f"[{', '.join(names)}]", *(name.lstrip("*") for name in names))(subject)
+
+
+def values_of(subject, keys):
+    if len(set(keys)) < len(keys):
+        raise ValueError("mapping pattern checks duplicate key")
+    missing = object()
+    found = tuple(subject.get(key, missing) for key in keys)
+    return None if missing in found else found
+
+
+def parts_of(subject, kind, names, positional):
+    values = [f"a{place}" for place in range(positional)]
+    named = [f"{name}=b{place}" for place, name in enumerate(names)]
+    bound = [*values, *(f"b{place}" for place in range(len(names)))]
+    if bound:
+        return tried(f"kind({', '.join([*values, *named])})", *bound)(subject, kind)
+    return () if tried("kind()")(subject, kind) else None
+
+
 OPERATORS: dict[str, object] = {
     "if_": if_, "while_": while_, "for_": for_, "continue_": continue_, "result_of": result_of,
     "BREAK": BREAK, "CONTINUE": CONTINUE, "Return": Return,
@@ -216,7 +247,9 @@ OPERATORS: dict[str, object] = {
     "eq": operator.eq, "ne": operator.ne, "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge,
     "keywords": lambda given: given, "stopping": lambda function: function, "calling": lambda function: function,
     "unpack": unpack, "drawn": lambda values: values,
-    **{name: getattr(patterns, name) for name in PATTERNS},
+    "is_sequence": tried("[*_]"), "is_mapping": tried("{}"), "length": len, "elements_of": elements_of,
+    "values_of": values_of, "parts_of": parts_of,
+    "others_of": lambda subject, keys: {key: value for key, value in subject.items() if key not in keys},
     "variables": lambda found, names: {name: found[name] for name in found if name in names},
     "loaded": lambda value, name, free=False: value,
     "own": lambda read, name: read(),
