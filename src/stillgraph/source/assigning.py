@@ -74,10 +74,12 @@ class _Apart:
 
     def function(self, node: _Function) -> _Function:
         """A function with its statements taken apart; Python has to be told of variables that only these assign."""
-        body = self.statements(node.body)
+        body: list[ast.stmt] = self.statements(node.body)
         unknown = sorted(self.bound - self.globals - self.free - {each.arg for each in parameters_of(node.args)})
-        told = [ast.AnnAssign(build.store(name, body[0]), build.load("object", body[0]), None, 1, **build.span(body[0]))
-                for name in unknown]
+        told: list[ast.stmt] = []
+        for name in unknown:
+            whatever = build.load("object", body[0])
+            told.append(ast.AnnAssign(build.store(name, body[0]), whatever, None, 1, **build.span(body[0])))
         return with_fields(node, body=[*told, *body]) if told or not _are_same(body, node.body) else node
 
     def statements(self, body: list[ast.stmt]) -> list[ast.stmt]:
@@ -94,7 +96,9 @@ class _Apart:
             return node
         if isinstance(node, ast.ListComp | ast.SetComp | ast.DictComp) and _assigns(node):
             return self._called(node, functions)
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+        if isinstance(node, ast.FunctionDef):
+            return self._around(_Apart.of(node, self.names).function(node), functions, skip="body")
+        if isinstance(node, ast.AsyncFunctionDef):
             return self._around(_Apart.of(node, self.names).function(node), functions, skip="body")
         return self._around(node, functions)
 
@@ -110,7 +114,7 @@ class _Apart:
                 new = self._in(value, functions)
             else:
                 continue
-            if new is not value and not (isinstance(new, list) and _are_same(new, value)):
+            if new is not value and not _are_same(new, value):
                 changes[name] = new
         return with_fields(node, **changes) if changes else node
 
@@ -172,5 +176,5 @@ def _empty(node: _Listed) -> ast.expr:
     return ast.List([], ast.Load(), **build.span(node))
 
 
-def _are_same(left: list[Any], right: list[Any]) -> bool:
-    return len(left) == len(right) and all(each is other for each, other in zip(left, right))
+def _are_same(left: Any, right: Any) -> bool:
+    return isinstance(left, list) and len(left) == len(right) and all(each is other for each, other in zip(left, right))

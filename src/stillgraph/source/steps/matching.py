@@ -221,7 +221,9 @@ def _looks(pattern: ast.pattern) -> bool:
 
 def _without_star(pattern: ast.pattern) -> ast.pattern:
     """What a sequence has left over is one value like the others, once it has been taken apart."""
-    return ast.MatchAs(None, pattern.name, **build.span(pattern)) if isinstance(pattern, ast.MatchStar) else pattern
+    if not isinstance(pattern, ast.MatchStar):
+        return pattern
+    return ast.copy_location(ast.MatchAs(None, pattern.name), pattern)
 
 
 def _bound_by_cases(node: ast.Match) -> set[str]:
