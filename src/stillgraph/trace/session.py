@@ -102,12 +102,10 @@ class Session(BothSides):
         self._turn_inside_out = turn_inside_out
         self._is_converted = is_converted
         self.skipped = skipped
-        self.finder = finder
-        self.memory = finder.memory
+        self.finder, self.memory = finder, finder.memory
         self._gradients_wanted = torch.is_grad_enabled()
         self.schedules = False  # whether the program steps a learning rate scheduler
-        self.knowledge = knowledge
-        self.options = options
+        self.knowledge, self.options = knowledge, options
         self.for_calls = options.for_calls
         self.changing: dict[str, Source] = {}  # by input: where numbers are that only differ between calls
         self.outer_cells: dict[int, str] = {}  # closure cells from before the capture

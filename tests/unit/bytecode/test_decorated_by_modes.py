@@ -48,7 +48,7 @@ def breaking(mode: Mode, record: Record) -> Any:
         if x.sum() > 0:
             x = x * k
         record(modes())
-        return {x.sum().item(): x + 1, "product": y}
+        return {hash(x.sum().item()): x + 1, "product": y}
 
     return evaluate
 
