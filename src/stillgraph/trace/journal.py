@@ -517,8 +517,8 @@ class Journal:
 
     def rewind(self, mark: int) -> dict[Hashable, tuple[Place, Any]]:
         """Undo the writes since ``mark``; each place that was written, with what it held until now."""
-        self.look()
-        last = {write.place.key: write.place for write in self._log[mark:]}
-        held = {key: (_as_left(place), place.get()) for key, place in last.items()}
+        first = self.written(mark)
+        tables = {w.place.key: w.place for w in self._log[mark:] if isinstance(w.place, AttributePlace)}
+        held = {key: (_as_left(tables.get(key, w.place)), w.place.get()) for key, w in first.items()}
         self.rollback(mark)
         return held
