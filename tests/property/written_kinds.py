@@ -11,7 +11,7 @@ from tests.importing import loaded
 from tests.property.kinds import KINDS
 
 _HEAD = """
-import collections, copy, dataclasses, enum, functools, heapq, itertools, json, math, operator, string, types
+import collections, copy, dataclasses, enum, fractions, functools, heapq, itertools, json, math, operator, string, types
 import numpy as np
 import torch
 
@@ -22,6 +22,32 @@ class Colour(enum.Enum):
 class Level(enum.IntEnum):
     LOW = 1
     HIGH = 2
+
+class Access(enum.IntFlag):
+    READ = 1
+    WRITE = 2
+
+class Whole(int):
+    pass
+
+class Real(float):
+    pass
+
+class Scaling(int):
+    def __radd__(self, other):
+        return int.__radd__(self, other) * 10
+    def __rmul__(self, other):
+        return super().__rmul__(other) + 1
+    def __eq__(self, other):
+        return int.__eq__(self, other) is False
+    def __hash__(self):
+        return 5
+
+scaling = Scaling(2)
+
+class Bag:
+    def __repr__(self):
+        return f"Bag({sorted(vars(self))})"
 
 class Flag(enum.Flag):
     A = 1

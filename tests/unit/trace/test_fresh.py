@@ -100,7 +100,7 @@ MADE: dict[str, tuple[Callable[[], Any], Callable[[Any], Any], bool]] = {
         lambda made: (made(), len(made.func.__self__)),
         False,
     ),
-    "a generator of random numbers": (lambda: random.Random(3), lambda made: made.random(), False),
+    "a generator of random numbers": (lambda: random.Random(3), lambda made: made.random(), True),
     "a text file": (lambda: io.StringIO("a"), lambda made: made.read(), False),
     "a lock": (threading.Lock, lambda made: made.acquire(False), False),
     "a lock for one thread": (threading.RLock, lambda made: made._recursion_count() or made.acquire(False), False),

@@ -6,7 +6,6 @@ import collections
 import functools
 import io
 import itertools
-import random
 from typing import Any
 
 import numpy as np
@@ -251,14 +250,6 @@ def test_the_mode_of_a_module_is_state_like_any_other() -> None:
 
 
 # ---- refused
-def matched(x: Tensor) -> Any:
-    match [v for v in x if v > 0]:
-        case []:
-            return 0
-        case [_, *rest]:
-            return len(rest)
-
-
 def advanced_in_an_arm(x: Tensor) -> Any:
     numbers = iter([1, 2, 3])
     if x.sum() > 5:
@@ -344,12 +335,10 @@ LAZY = Lazy()
         (zipped_unevenly, "SG206"),
         (chained, "SG210"),
         (lambda x: x.int().numpy() / 2, "SG310"),
-        (matched, "SG301"),
         (advanced_in_an_arm, "SG305"),
         (written_array, "SG305"),
         (written_text, "SG305"),
         (identity, "SG301"),
-        (lambda x: x * random.choice([1, 2, 3]), "SG305"),
         (lambda x: list(Halves(x)), "SG301"),
     ],
 )
