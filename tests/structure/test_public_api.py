@@ -49,6 +49,7 @@ SIGNATURES: dict[str, list[tuple[str, Any, Any]]] = {
         ("assertions", KEYWORD, "keep"),
         ("opset", KEYWORD, None),
         ("max_iterations", KEYWORD, None),
+        ("time_limit", KEYWORD, None),
     ],
     "load": [("path", ANY, REQUIRED), ("native", KEYWORD, False)],
     "trace": [("fn", ANY, REQUIRED), ("args", ANY, REQUIRED)],

@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 import stillgraph as sg
+from stillgraph.program.constants import MOST_ENTRIES
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "plan"
 
@@ -206,8 +207,9 @@ def test_a_reason_has_its_name_in_the_catalogue() -> None:
         return x + sum(found)
 
     static = sg.to_static(chosen_by, full_graph=False, strict=True, backend="eager")
+    names = ["a", "b", "ccc", *map(str, range(MOST_ENTRIES))]  # more than a program has in a table
     for x in (torch.ones(2), torch.zeros(2)):
-        torch.testing.assert_close(static(x, ["a", "b", "ccc"]), chosen_by(x, ["a", "b", "ccc"]))
+        torch.testing.assert_close(static(x, names), chosen_by(x, names))
     (step,) = static.explain().breaks
     assert (step.code, step.why) == ("SG203", f"{step.reason} (SG203, values cannot be joined)")
     assert step.why in str(static.explain())

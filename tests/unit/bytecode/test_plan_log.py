@@ -9,6 +9,7 @@ import pytest
 import torch
 
 import stillgraph as sg
+from stillgraph.program.constants import MOST_ENTRIES
 from tests.unit.bytecode.segmented import X, to_partial
 
 
@@ -25,8 +26,9 @@ FIRST = looped.__code__.co_firstlineno
 def test_what_is_told(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "stillgraph.plan")
     static = to_partial(looped)
+    names = ["a", "bb", "ccc", *map(str, range(MOST_ENTRIES))]  # more than a program has in a table
     for _ in range(3):
-        static(X, ["a", "bb", "ccc"])
+        static(X, names)
     told = [(each.event, each.data) for each in caplog.records if each.name == "stillgraph.plan"]
     events = [event for event, _ in told]
     broken = [data for event, data in told if event == "break"]
@@ -40,7 +42,7 @@ def test_what_is_told(caplog: pytest.LogCaptureFixture) -> None:
     text = next(each.getMessage() for each in caplog.records if each.event == "restart")
     assert text.startswith(f"a segment of looped is captured anew, for looped breaks at {__file__}:{FIRST + 2}: ")
     count = len(told)
-    static(X, ["a", "bb", "ccc"])
+    static(X, names)
     assert len([each for each in caplog.records if each.name == "stillgraph.plan"]) == count
 
 
