@@ -300,7 +300,7 @@ def save(
         max_iterations: of ``.pt2`` and ``.onnx``: write every loop out as so many iterations, for what runs no
             ``while``; a dict has a number for the loops at each line. A call whose loop takes more fails.
         time_limit: seconds that the program and the file may run on the example arguments, which may be some that a
-            loop never ends for; by default there is no bound. It holds in the main thread.
+            loop never ends for; by default there is no bound.
 
     Raises:
         CaptureError: the call cannot become one program, or (`ExportError`) the format cannot express it.

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import _thread
 import contextlib
+import ctypes
 import threading
 from collections.abc import Iterator
 
@@ -12,40 +12,42 @@ class TimeIsUp(Exception):
     """A block ran longer than it may."""
 
 
+class _Interrupted(BaseException):
+    """What is raised in the block: handlers of ``Exception`` let it pass."""
+
+
 @contextlib.contextmanager
 def time_limit(seconds: float | None) -> Iterator[None]:
-    """Interrupt the block once it has run for so long, as Ctrl-C would.
+    """Interrupt the block once it has run for so long, in whatever thread, and whether signals are ignored or not.
 
-    Python looks for interrupts between two of its instructions, so an operation of torch's that runs is not cut short.
+    Python looks for what is raised from outside between two of its instructions, so an operation of torch's that runs
+    is not cut short, and neither is one that waits.
 
     Args:
-        seconds: how long the block may run; None for no bound. There is none outside of the main thread, which alone
-            can be interrupted.
+        seconds: how long the block may run; None for no bound.
 
     Raises:
         TimeIsUp: the block was interrupted.
     """
-    if seconds is None or threading.current_thread() is not threading.main_thread():
+    if seconds is None:
         yield
         return
-    running, up = threading.Lock(), threading.Event()
+    thread, running, sent = threading.get_ident(), threading.Lock(), threading.Event()
 
     def interrupt() -> None:
         if running.acquire(blocking=False):  # the block has not ended meanwhile
-            up.set()
-            _thread.interrupt_main()
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(_Interrupted))
+            sent.set()
 
     timer = threading.Timer(seconds, interrupt)
     timer.daemon = True
     timer.start()
     try:
         yield
-        if not running.acquire(blocking=False):  # the interrupt is on its way
-            up.wait()
+        if not running.acquire(blocking=False):  # it is on its way
+            sent.wait()
             threading.Event().wait(1)
-    except KeyboardInterrupt:
-        if not up.is_set():
-            raise
+    except _Interrupted:
         raise TimeIsUp from None
     finally:
         timer.cancel()

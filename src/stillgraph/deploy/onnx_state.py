@@ -57,7 +57,7 @@ def state_as_arguments(packed: Packed) -> tuple[Packed, tuple[Written, ...]]:
     found = list(_written_nodes(module))
     if not found:
         return packed, ()
-    taken = {node.name for node in placeholders(module)}
+    taken = {str(node.target) for node in placeholders(module)}
     state, given, values = [], [], outputs(module)
     before: list[fx.Node] = []  # of each part of the state its input
     for node in found:
@@ -71,8 +71,8 @@ def state_as_arguments(packed: Packed) -> tuple[Packed, tuple[Written, ...]]:
             before.append(node)
             values.append(_on_copy(node, values))
         else:
-            given.append((node, packed.places[node.name], _on_copy(node, values)))
-    written = [*state, *(Written(node.name, f"{node.name}_out", place, None) for node, place, _ in given)]
+            given.append((node, packed.places[str(node.target)], _on_copy(node, values)))
+    written = [*state, *(Written(str(node.target), f"{node.target}_out", place, None) for node, place, _ in given)]
     values += [new for *_, new in given]
     if packed.checks:
         _keep_unless_all_hold(module, values, [*before, *(node for node, *_ in given)])

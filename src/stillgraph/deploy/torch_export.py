@@ -202,7 +202,12 @@ def _violated(error: BaseException) -> str | None:
     first, *lines = str(error).splitlines() or [""]
     if not first.startswith("Constraints violated") or not lines:
         return None
-    return lines[0].strip().removeprefix("- ").partition(". ")[0][:300]
+    told = lines[0].strip().removeprefix("- ")
+    return min((told.partition(mark)[0] for mark in _ENDS), key=len)[:300]
+
+
+_ENDS = (". ", ".Specializations", " For more information")
+"""Where torch goes on to speak of itself."""
 
 
 def summary(error: BaseException) -> str:

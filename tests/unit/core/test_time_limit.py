@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import contextlib
+import signal
 import threading
 import time
 
@@ -8,13 +10,14 @@ import pytest
 from stillgraph.core.time_limit import TimeIsUp, time_limit
 
 
-def test_a_block_that_does_not_end() -> None:
-    def run() -> None:
-        while True:
-            pass
+def endless() -> None:
+    while True:
+        pass
 
+
+def test_a_block_that_does_not_end() -> None:
     with pytest.raises(TimeIsUp), time_limit(0.05):
-        run()
+        endless()
 
 
 def test_a_block_that_ends_is_not_interrupted_later() -> None:
@@ -30,15 +33,35 @@ def test_what_the_block_raises_is_its_own() -> None:
         raise ZeroDivisionError
 
 
-def test_other_threads_are_not_bounded() -> None:
+def test_other_threads_are_bounded_too() -> None:
     ended = []
 
     def run() -> None:
-        with time_limit(0.01):
-            time.sleep(0.1)
+        with pytest.raises(TimeIsUp), time_limit(0.05):
+            endless()
         ended.append(True)
 
     thread = threading.Thread(target=run)
     thread.start()
     thread.join()
     assert ended
+
+
+def test_signals_may_be_ignored() -> None:
+    """As those of a job in the background are."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with pytest.raises(TimeIsUp), time_limit(0.05):
+            endless()
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def test_handlers_of_the_block_let_it_pass() -> None:
+    def run() -> None:
+        while True:
+            with contextlib.suppress(Exception):
+                endless()
+
+    with pytest.raises(TimeIsUp), time_limit(0.05):
+        run()
