@@ -89,7 +89,7 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
         return function.value.either(lambda value: call(getattr(value, function.name), *args, **kwargs))
     if isinstance(function, Unjoined):
         return function.either(lambda chosen: call(chosen, *args, **kwargs))
-    if any(type(value) in (StagedSpread, MaybeKey, Table) for value in (*args, *kwargs.values())):
+    if any(type(value) is kind for value in (*args, *kwargs.values()) for kind in _SEVERAL):
         message = "only the run knows how many arguments a call has: a list of unknown length stands behind its '*'"
         raise refuse("SG210", message, location=here())
     if capture.stale and not capture.settling.clears(function):
@@ -306,6 +306,9 @@ def call_function(capture: Session, function: FunctionType, args: tuple[Any, ...
     finally:
         capture.depth.leave()
 
+
+_SEVERAL = (StagedSpread, MaybeKey, Table)
+"""What stands for elements of which only the run knows how many there are."""
 
 _DEEPEST = 12  # how often a function may be inside itself, under conditions that only the run knows
 

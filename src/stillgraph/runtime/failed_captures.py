@@ -60,12 +60,18 @@ def _kind(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 
 def _kind_of(value: Any) -> Any:
+    kind = _told(type(value))
     if isinstance(value, torch.Tensor):
-        return type(value), value.dtype, value.device, tuple(value.shape), value.requires_grad
+        return kind, value.dtype, value.device, tuple(value.shape), value.requires_grad
     if isinstance(value, torch.nn.Module):
-        return type(value), value.training
+        return kind, value.training
     if isinstance(value, (list, tuple)):
-        return type(value), tuple(map(_kind_of, value))
+        return kind, tuple(map(_kind_of, value))
     if isinstance(value, dict):
-        return type(value), tuple(map(_kind_of, value)), tuple(map(_kind_of, value.values()))
-    return (type(value), value) if type(value) in (bool, int, str) else type(value)
+        return kind, tuple(map(_kind_of, value)), tuple(map(_kind_of, value.values()))
+    return (kind, value) if any(kind is each for each in (bool, int, str)) else kind
+
+
+def _told(kind: type) -> Any:
+    """What tells a class from others: a metaclass of the user's may say that it is equal to another."""
+    return kind if type(kind) is type else id(kind)

@@ -11,6 +11,7 @@ import pytest
 import torch
 
 import stillgraph as sg
+from stillgraph.runtime.failed_captures import FailedCaptures
 
 
 class First:
@@ -173,3 +174,16 @@ def test_classes_that_say_what_they_are_equal_to(
         assert static(x, Two()).item() == function(x, Two()).item()
         seen.add(function(x, Two()).item())
     assert len(seen) == 2
+
+
+class Numberless(metaclass=ByNumber):
+    pass
+
+
+def test_calls_that_cannot_be_captured_are_told_apart_by_which_class_it_is() -> None:
+    failed = FailedCaptures()
+    for item in (One(), Numberless(), One()):
+        assert not failed.are_certain((item,), {})
+        failed.add(ValueError(), (item,), {})
+    assert failed.are_certain((One(),), {})
+    assert not failed.are_certain((Numberless(),), {})
