@@ -41,7 +41,7 @@ def trainer() -> Any:
 def test_a_replay_buffer() -> None:
     def losses(train: Callable[[Tensor, float], float | None], programs: list[int]) -> list[float | None]:
         found = []
-        for number in range(24):
+        for number in range(32):  # what Python gives the generator keeps changing in one segment after the other
             found.append(train(torch.full((3,), float(number % 7)), float(number % 5)))
             programs.append(len(getattr(train, "programs", ())))
         return found

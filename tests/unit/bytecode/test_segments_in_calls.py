@@ -530,12 +530,12 @@ def test_objects_that_are_called(make: Any) -> None:
 def test_a_program_that_cannot_end_says_where() -> None:
     class Keyed(nn.Module):
         def forward(self, x: Any) -> Any:
-            return {x.sum().item(): x + 1}
+            return {hash(x.sum().item()): x + 1}
 
     with pytest.raises(sg.CaptureError, match="SG107") as caught:
         to_partial(nn.Sequential(Keyed()))(X)
     assert caught.value.location is not None
-    assert (caught.value.location.source_line() or "").strip().startswith("return {x.sum()")
+    assert (caught.value.location.source_line() or "").strip().startswith("return {hash(x.sum()")
 
 
 # ---- files that nobody has read before
