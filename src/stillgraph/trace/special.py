@@ -16,7 +16,7 @@ from torch import fx
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.program.types import ListType, NumberType
-from stillgraph.trace import asked, composed, gradients, hooks, layouts, packed, recurrent, sparse
+from stillgraph.trace import asked, composed, gradients, hooks, in_parts, layouts, packed, recurrent, sparse
 from stillgraph.trace.arrays import StagedArray, is_array
 from stillgraph.trace.collectives import COLLECTIVES
 from stillgraph.trace.frames import here, is_asked_by
@@ -352,7 +352,7 @@ def _unbind(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
     fake = recorder.to_fake(args[0])
     if is_asked_by(_T.__iter__.__code__) and fake.dim() and recorder.symbolic.is_newer(fake.shape[0], -1):
         recorder.tensor_demanded(args[0], "rows")
-    return recorder.record(func, args, kwargs)
+    return in_parts.HANDLERS[func](recorder, func, args, kwargs)
 
 
 def _run_only(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
@@ -484,6 +484,7 @@ HANDLERS: dict[Any, Callable[..., Any]] = {
     **composed.HANDLERS,
     **gradients.HANDLERS,
     **hooks.HANDLERS,
+    **in_parts.HANDLERS,
     _T.apply_: _cannot,
     _T.map_: _cannot,
     _T.map2_: _cannot,
