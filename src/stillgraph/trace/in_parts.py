@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from stillgraph.trace.session import Session
 
 
-def _cut(polyfill: FunctionType) -> Callable[..., Any]:
+def _cut(polyfill: Callable[..., Any]) -> Callable[..., Any]:
     """What records a call, or follows a polyfill where only the run knows the size."""
     signature = inspect.signature(polyfill)
     by_name = {"split_size_or_sections": "split_size", "indices_or_sections": "sections"}
@@ -31,7 +31,7 @@ def _cut(polyfill: FunctionType) -> Callable[..., Any]:
         known = type(dim) is int and -len(shape) <= dim < len(shape) and all(type(n) is int and n > 0 for n in how)
         if not known or not recorder.symbolic.is_newer(shape[dim], -1):
             return recorder.record(func, args, kwargs)
-        followed = cast("Session", recorder).convert(polyfill)
+        followed = cast("Session", recorder).convert(cast(FunctionType, polyfill))
         with recorder:  # what it calls of torch is recorded
             return followed(tensor, *how, dim)
 
