@@ -20,7 +20,7 @@ from stillgraph.operators.branches import places, select
 from stillgraph.operators.drawing import drawn
 from stillgraph.operators.methods import compared, method_of
 from stillgraph.operators.namespaces import note_name
-from stillgraph.operators.sequences import StagedEntries
+from stillgraph.operators.sequences import Listed, StagedEntries
 from stillgraph.operators.truth import truth, truth_number
 from stillgraph.program.constants import is_constant
 from stillgraph.trace.caught import Caught, CaughtPart
@@ -275,6 +275,8 @@ def _comparable(left: Any, right: Any) -> Any:
     if holds_unknown(left) or holds_unknown(right):
         unknown = next(side for side in (left, right) if holds_unknown(side))
         raise refuse_unknown("SG211", f"{called(unknown)}, {some_keys(unknown)}, is compared", unknown)
+    if type(left) is Listed or type(right) is Listed:
+        raise refuse("SG211", "keys or values that only the run knows are compared", location=here())
     if isinstance(left, torch.Size) or isinstance(right, torch.Size):  # which is equal to a tuple
         left, right = (tuple(side) if isinstance(side, torch.Size) else side for side in (left, right))
     if type(left) is not type(right):
@@ -288,6 +290,7 @@ def _comparable(left: Any, right: Any) -> Any:
     if not _holds_staged(left) and not _holds_staged(right):
         return None
     capture.before_risk()  # tensors of several elements have no one truth value
+    lists.ask_which_object(capture, (left, right))
     sides = tuple(list(side) if isinstance(side, collections.deque) else side for side in (left, right))
     return capture.fresh_result(bool, capture.emit("call_function", operator.eq, sides, {}))
 

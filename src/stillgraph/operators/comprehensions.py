@@ -68,6 +68,8 @@ def add_to_set(result: set[Any], value: Any) -> None:
     capture: Any = session()
     if capture is None:
         result.add(value)
+    elif isinstance(value, Unjoined):
+        value.either(lambda each: add_to_set(result, each))
     else:
         add = tables.put if tables.is_by_table(result, value) else entries.METHODS["add"]
         add(capture, result, value)

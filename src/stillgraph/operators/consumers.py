@@ -19,7 +19,7 @@ import torch
 from stillgraph.core.diagnostics import Refusal, refuse
 from stillgraph.operators import entries, lists
 from stillgraph.operators.branches import if_exp
-from stillgraph.operators.comprehensions import list_of
+from stillgraph.operators.comprehensions import add_to_set, list_of
 from stillgraph.operators.drawing import drawn
 from stillgraph.operators.generators import Produced
 from stillgraph.operators.loops import Context, for_
@@ -30,8 +30,10 @@ from stillgraph.operators.trials import Trial
 from stillgraph.operators.truth import truth_number
 from stillgraph.passes.purity import is_pure
 from stillgraph.trace.arms import emit_raise
-from stillgraph.trace.frames import here
-from stillgraph.trace.numbers import Staged
+from stillgraph.trace.entries import Table, refuse_frozen, some_keys, table_of
+from stillgraph.trace.frames import called, here
+from stillgraph.trace.lists import StagedSpread
+from stillgraph.trace.numbers import Staged, StagedNumber
 from stillgraph.trace.session import Session, session
 from stillgraph.trace.signals import Diverged
 from stillgraph.trace.staging import branch
@@ -115,6 +117,11 @@ def _by_entry_method(name: str) -> Callable[[Any, Any], None]:
     return step
 
 
+def _put_into_set(target: Any, value: Any) -> None:
+    note_contents(target)
+    add_to_set(target, value)
+
+
 def _put_pair(target: Any, pair: Any) -> None:
     items = [*pair]
     if len(items) != 2:
@@ -129,7 +136,7 @@ _STEPS: dict[tuple[type, str], Callable[[Any, Any], None]] = {
     (collections.deque, "extend"): _put_into_deque(collections.deque.append),
     (collections.deque, "__iadd__"): _put_into_deque(collections.deque.append),
     (collections.deque, "extendleft"): _put_into_deque(collections.deque.appendleft),
-    (set, "update"): _by_entry_method("add"),
+    (set, "update"): _put_into_set,
     (set, "difference_update"): _by_entry_method("discard"),
     (dict, "update"): _put_pair,
     (dict, "__ior__"): _put_pair,
@@ -138,6 +145,7 @@ _STEPS: dict[tuple[type, str], Callable[[Any, Any], None]] = {
 
 _MADE_BY: dict[type, str] = {
     set: "update",
+    frozenset: "update",
     dict: "update",
     collections.OrderedDict: "update",
     collections.deque: "extend",
@@ -145,7 +153,9 @@ _MADE_BY: dict[type, str] = {
 """By which of these methods a constructor fills what it makes."""
 
 
-def taken(target: Any, name: str, iterables: tuple[Any, ...], named: dict[str, Any] | None = None) -> bool:
+def taken(
+    target: Any, name: str, iterables: tuple[Any, ...], named: dict[str, Any] | None = None, *, apart: bool = False
+) -> bool:
     """Let a method of a container take each element of iterables as it is drawn, if a loop has to draw them.
 
     Args:
@@ -153,13 +163,16 @@ def taken(target: Any, name: str, iterables: tuple[Any, ...], named: dict[str, A
         name: the method's.
         iterables: what it is given.
         named: what ``dict.update`` is given by name.
+        apart: whether to do so in any case.
 
     Returns:
         Whether it is done; if not, Python may do it.
     """
     capture = session()
     step = next((each for (kind, method), each in _STEPS.items() if method == name and isinstance(target, kind)), None)
-    if capture is None or step is None or not any(_has_to_loop(target, each) for each in iterables):
+    if capture is None or step is None:
+        return False
+    if not apart and not any(_has_to_loop(target, each) for each in iterables):
         return False
     capture.shelf.append(target)
     try:
@@ -217,14 +230,54 @@ def _has_to_loop(target: Any, iterable: Any) -> bool:
     return is_looped_over(iterable)
 
 
-def made(kind: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """What a constructor of a container makes of an iterable that a loop has to draw from; None for any other call."""
+def made(kind: type, args: tuple[Any, ...], kwargs: dict[str, Any], *, apart: bool = False) -> Any:
+    """What a constructor of a container makes of an iterable that a loop has to draw from; None for any other call.
+
+    ``apart``: elements are to be put in one after another in any case, for only the run knows which of them are one.
+    """
     name = _MADE_BY.get(kind)
     if name is None or not args:
         return None
     is_dict = issubclass(kind, dict)
-    container = kind() if is_dict else kind((), *args[1:], **kwargs)
-    return container if taken(container, name, args[:1], kwargs if is_dict else None) else None
+    target = kind() if is_dict else set() if kind is frozenset else kind((), *args[1:], **kwargs)
+    if not taken(target, name, args[:1], kwargs if is_dict else None, apart=apart):
+        return None
+    return frozenset(target) if kind is frozenset else target
+
+
+def keyed(kind: type) -> Callable[..., Any]:
+    """``set``, ``frozenset`` or ``dict``: Python's own, unless only the run knows an element, a key or how many."""
+
+    def make(*args: Any, **kwargs: Any) -> Any:
+        result = collected(*args, **kwargs)
+        if kind is frozenset and len(args) == 1:
+            refuse_frozen(args[0], result)
+        return result
+
+    def collected(*args: Any, **kwargs: Any) -> Any:
+        given = args[0] if len(args) == 1 else None
+        table = table_of(given) if isinstance(given, (set, frozenset, dict)) else None
+        if table is not None and kind is not dict:
+            return kind([Table(table.keys, None)])
+        filled = None if table is not None else made(kind, args, kwargs)
+        if filled is not None:
+            return filled
+        if table is not None and kwargs:
+            raise refuse_unknown("SG211", f"{called(given)}, {some_keys(given)}, is copied with more keys", given)
+        if len(args) != 1 or isinstance(given, str) or _is_copied(kind, given):
+            return kind(*args, **kwargs)
+        items = list(known_or_list(given))
+        keys = items if kind is not dict else [each[0] for each in items if type(each) in (list, tuple) and each]
+        if not any(isinstance(key, (StagedNumber, StagedSpread, Unjoined)) for key in keys):
+            return kind(items, **kwargs)
+        return made(kind, (items,), kwargs, apart=True)
+
+    return make
+
+
+def _is_copied(kind: type, given: Any) -> bool:
+    """Whether a constructor asks a mapping for what it has by each key."""
+    return kind is dict and hasattr(type(given), "keys")
 
 
 # ---- functions
@@ -308,7 +361,7 @@ def _folded(function: Callable[[Any, Any], Any], iterable: Any, total: Any) -> A
 # ---- the table
 _BY_PYTHON = (
     "next bytes bytearray bytearray.__init__ bytearray.__setitem__ bytearray.extend bytearray.join bytes.join "
-    "frozenset array array.extend list.__init__ dict.__init__ dict.fromkeys set.__init__ deque.__init__ "
+    "array array.extend list.__init__ dict.__init__ dict.fromkeys set.__init__ deque.__init__ "
     "set.difference set.intersection set.union set.symmetric_difference set.isdisjoint set.issubset set.issuperset "
     "set.intersection_update set.symmetric_difference_update "
     "frozenset.difference frozenset.intersection frozenset.union frozenset.symmetric_difference frozenset.isdisjoint "

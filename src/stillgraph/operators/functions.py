@@ -19,10 +19,9 @@ from stillgraph.operators import checkpointing, lists, namespaces, optimizers, p
 from stillgraph.operators.attributes import attr, made_on_some_paths, show_own
 from stillgraph.operators.booleans import eq, in_, is_, ne, not_, ordered
 from stillgraph.operators.branches import if_exp
-from stillgraph.operators.consumers import fold, is_looped_over, known_or_list
+from stillgraph.operators.consumers import fold, is_looped_over, keyed, known_or_list
 from stillgraph.operators.generators import Mapped, Produced, filtered, generator_of, mapped
 from stillgraph.operators.indices import as_index
-from stillgraph.operators.keyed import dict_, frozenset_, set_
 from stillgraph.operators.methods import method_of
 from stillgraph.operators.numbers import zip_
 from stillgraph.operators.outside import OUTSIDE, at_run_time
@@ -392,9 +391,7 @@ OTHERS: dict[Any, Callable[..., Any]] = {
     itertools.islice: _islice,
     functools.reduce: _reduce,
     sorted: _sorted,
-    set: set_,
-    frozenset: frozenset_,
-    dict: dict_,
+    **{kind: keyed(kind) for kind in (set, frozenset, dict)},
     **{getattr(operator, name): ordered(getattr(operator, name)) for name in ("lt", "le", "gt", "ge")},
     operator.eq: eq,
     operator.ne: ne,

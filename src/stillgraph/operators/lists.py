@@ -7,6 +7,8 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
+from torch.utils._pytree import tree_leaves
+
 from stillgraph.program import operations
 from stillgraph.program.constants import is_constant
 from stillgraph.program.types import TableType
@@ -96,17 +98,25 @@ def contains(capture: Session, value: Sequence[Any], item: Any) -> Any:
 
 def _sought(capture: Session, value: Sequence[Any], item: Any) -> tuple[Any, Any]:
     """A list and what is looked for in it, as arguments of a node: of constants, their numbers."""
+    ask_which_object(capture, (value, item))
     several = any(isinstance(child, (StagedSpread, Unjoined)) for child in value) and is_constant(item)
     element = lists.structure(value, capture.type_of) if several else None
     if not isinstance(element, lists.Leaf) or not isinstance(element.type, TableType):
         return list(value), item
-    equal = [capture.entry_number(entry) for entry in element.type.entries if entry.value == item]
+    found = (entry for entry in element.type.entries if entry.value is item or entry.value == item)
+    equal = [capture.entry_number(entry) for entry in found]
     if len(equal) > 1:  # such as 1 and True
         raise refuse_unknown("SG210", "a list is looked through in which several constants are equal", value)
     return as_spread(capture, value).columns[0], equal[0] if equal else _NO_ENTRY
 
 
 _NO_ENTRY = -1
+
+
+def ask_which_object(capture: Session, compared: Any) -> None:
+    """Where a NaN is among what containers compare, numbers of the call are constants: identity is asked first."""
+    if any(type(leaf) is float and leaf != leaf for leaf in tree_leaves(compared)):
+        capture.needs_value(compared)
 
 
 # ---- changing

@@ -46,6 +46,8 @@ def is_looked_up(container: Any, key: Any) -> bool:
 
 def takes(container: Any, name: str, args: tuple[Any, ...]) -> bool:
     """Whether a method of a dict or set has to look for a key in the run."""
+    if name == "update" and type(container) in (dict, *KINDS_OF_DICT):
+        return any(type(each) in (dict, *KINDS_OF_DICT) and is_by_table(each) for each in (container, *args))
     return is_by_table(container, *(args[:1] if name in WITH_KEY else ()))
 
 
@@ -79,6 +81,9 @@ def has(capture: Session, container: Any, key: Any) -> Any:
 def _among(capture: Session, keys: list[Any], key: Any) -> Any:
     if not keys:
         return False
+    if any(each is key for each in keys):
+        return True  # be it NaN
+    lists.ask_which_object(capture, (keys, key))
     if type(key) not in (bool, int, float) and not isinstance(key, StagedNumber):
         raise refuse("SG211", f"{key!r} is looked for among keys that only the run knows", location=here())
     if _are_few(keys):
@@ -243,10 +248,20 @@ def _discard(capture: Session, container: set[Any], key: Any) -> None:
 
 def _update(capture: Session, container: Any, *others: Any) -> None:
     for other in others:
-        if table_of(other) is not None if isinstance(other, (dict, set, frozenset)) else lists.is_spread(other):
+        known = isinstance(other, (dict, set, frozenset))
+        table = table_of(other) if known else None
+        if table is not None and isinstance(container, dict) and not container:
+            _become(container, table)
+            continue
+        if lists.is_spread(other if table is None else table.keys) or (table is None and known and maybe_keys(other)):
             raise refuse_unknown("SG211", f"{called(other)} is put into another", other)
-        for item in other.items() if isinstance(container, dict) and isinstance(other, dict) else other:
-            put(capture, container, *(item if isinstance(container, dict) else (item,)))
+        if table is not None:
+            rows: Any = zip(table.keys, table.values or ())
+        else:
+            rows = dict(other).items() if isinstance(container, dict) else ((item,) for item in other)
+        for row in rows:
+            capture.journal.note(ContentsPlace(container))
+            put(capture, container, *row)
 
 
 def _keys_of(container: Any) -> Listed:
