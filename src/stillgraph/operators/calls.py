@@ -456,7 +456,9 @@ def _call_builtin(method: BuiltinMethodType | MethodWrapperType, args: tuple[Any
     note_method(receiver, method.__name__, args)
     if container_of(receiver) is not None:
         return entries.call_method(capture, receiver, method.__name__, args, kwargs)
-    if isinstance(receiver, (set, frozenset)):
+    if isinstance(receiver, (set, frozenset)) and (
+        method.__name__ in ("issubset", "issuperset", "isdisjoint") or any(map(tables.is_by_table, args))
+    ):
         _refuse_spread(method, args)
     is_plain = type(receiver) is list or type(receiver) is tuple
     if is_plain and method.__name__ in ("pop", "insert") and args:

@@ -96,7 +96,7 @@ NAN = float("nan")
     [
         lambda v: [NAN, 2.0].index(v) if v != 3 else None,
         lambda v: (NAN, v).count(v),
-        lambda v: [NAN] == [v],
+        lambda v: [NAN] == [v],  # noqa: SIM300 - a list on the left
         lambda v: (len({v, v}), v in {v}),
     ],
 )
