@@ -1,4 +1,4 @@
-"""What Python itself does with dicts and sets by numbers of the run: eager's answer, or a refusal with the user's line."""
+"""What Python itself does with dicts and sets by numbers of the run: eager's answer, or a refusal with the line."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ ANSWERED: dict[str, Callable[[Tensor], Any]] = {
     "setdefault": lambda x: d(x).setdefault(3, 7),
     "pop": lambda x: d(x).pop(1, None),
     "copy": lambda x: (d(x).copy(), s(x).copy(), dict(d(x))),
-    "set": lambda x: (set(s(x)), set(d(x)), len(frozenset(s(x)))),
+    "set": lambda x: (set(s(x)), set(d(x))),
     "dict of pairs": lambda x: (dict([(int(x[0]), 1), (int(x[1]), 2)], a=3), dict(zip(x.tolist(), "ab"))),
-    "dict of rows": lambda x: dict((int(v), 1) for v in x if v > 1),
-    "set of rows": lambda x: (set(int(v) for v in x if v > 1), frozenset(map(int, x))),  # noqa: C401
+    "dict of rows": lambda x: dict((int(v), 1) for v in x if v > 1),  # noqa: C402
+    "set of rows": lambda x: (set(int(v) for v in x if v > 1), set(map(int, x))),  # noqa: C401
     "set of texts": lambda x: sorted(set("a" if v > 1 else "b" for v in x)),  # noqa: C401
     "tensor": lambda x: torch.tensor(sorted(s(x))),
 }
@@ -67,6 +67,7 @@ REFUSED: dict[str, Callable[[Tensor], Any]] = {
     "str": lambda x: str(s(x)),
     "Counter": lambda x: collections.Counter(d(x)),
     "in a list": lambda x: s(x) in [{1}, {1, 2}],
+    "frozenset": lambda x: frozenset(map(int, x)),
     "hash": lambda x: hash(frozenset(s(x))),
 }
 
