@@ -69,7 +69,12 @@ def add_to_set(result: set[Any], value: Any) -> None:
     if capture is None:
         result.add(value)
     elif isinstance(value, Unjoined):
-        value.either(lambda each: add_to_set(result, each))
+
+        def put(each: Any) -> None:
+            note_contents(result)  # in the arm, which then has its own
+            add_to_set(result, each)
+
+        value.either(put)
     else:
         add = tables.put if tables.is_by_table(result, value) else entries.METHODS["add"]
         add(capture, result, value)

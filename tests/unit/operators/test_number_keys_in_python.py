@@ -27,6 +27,12 @@ def d(x: Tensor) -> dict[int, int]:
     return {int(x[0]): 1, int(x[1]): 2}
 
 
+def _texts(x: Tensor) -> list[set[str]]:
+    named = set("a" if v > 1 else "b" for v in x)  # noqa: C401 - a generator
+    named.update("c" if v > 3 else "b" for v in x)
+    return [named, {"a" if v > 1 else "b" for v in x}, set(["a" if v > 1 else "b" for v in x])]  # noqa: C403
+
+
 ANSWERED: dict[str, Callable[[Tensor], Any]] = {
     "{**d, 3: 1}": lambda x: {**d(x), 3: 1},
     "sorted(s)": lambda x: sorted(s(x)),
@@ -36,10 +42,10 @@ ANSWERED: dict[str, Callable[[Tensor], Any]] = {
     "pop": lambda x: d(x).pop(1, None),
     "copy": lambda x: (d(x).copy(), s(x).copy(), dict(d(x))),
     "set": lambda x: (set(s(x)), set(d(x))),
-    "dict of pairs": lambda x: (dict([(int(x[0]), 1), (int(x[1]), 2)], a=3), dict(zip(x.tolist(), "ab"))),
+    "dict of pairs": lambda x: (dict([(int(v), 1) for v in x[:2]]), dict(zip(x.tolist(), "ab"))),  # noqa: C404
     "dict of rows": lambda x: dict((int(v), 1) for v in x if v > 1),  # noqa: C402
     "set of rows": lambda x: (set(int(v) for v in x if v > 1), set(map(int, x))),  # noqa: C401
-    "set of texts": lambda x: sorted(set("a" if v > 1 else "b" for v in x)),  # noqa: C401
+    "set of texts": lambda x: [[len(t), "a" in t, "b" in t] for t in _texts(x)],
     "tensor": lambda x: torch.tensor(sorted(s(x))),
 }
 REFUSED: dict[str, Callable[[Tensor], Any]] = {
@@ -52,6 +58,7 @@ REFUSED: dict[str, Callable[[Tensor], Any]] = {
     "{*s, 3}": lambda x: {*s(x), 3},
     "{3: 1, **d}": lambda x: len({3: 1, **d(x)}),
     "dict(d, a=1)": lambda x: len(dict(d(x), a=1)),
+    "dict(pairs, a=1)": lambda x: dict([(int(x[0]), 1), (int(x[1]), 2)], a=3),
     "d | e": lambda x: d(x) | {3: 1},
     "d == e": lambda x: d(x) == {1: 1, 2: 2},
     "d.keys() == t": lambda x: d(x).keys() == {1, 2},
