@@ -5,7 +5,6 @@ Without parameters, it holds for all of a test's.
 
 from __future__ import annotations
 
-_TEXTS = "a text that is several texts is put together from parts, of which each is one of several"
 _NOT_REFUSED = "a handler is run on the path that raises, so what only staging it refuses is taken"
 _DEBUGGERS = "a debugger sees the frames of the interpreter beside those of the user's"
 _SPREAD = "what a star spreads is put into a list first, which takes entries that are there on some paths only"
@@ -23,7 +22,6 @@ DIFFERENCES: dict[tuple[str, str, str], str] = {
         "test_values_without_a_join_are_refused_where_python_wants_one_answer",
         "text_unpacked-SG203-'ab' on one path, 'bc' on the other",
     ): "the characters of a text are told apart one by one",
-    ("test_caught", "test_of_constants", "its_text-four"): _TEXTS,
     ("test_consumers", "test_what_only_the_run_decides_is_taken_one_by_one", "unlike"): _LEADS_ANYWHERE,
     ("test_protected", "test_refused", "its_message-SG301"): "the text of an exception is refused as a text",
     ("test_protected", "test_refused", "which_of_the_call-SG301"): _NOT_REFUSED,

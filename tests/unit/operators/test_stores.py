@@ -173,8 +173,12 @@ def test_an_index_that_only_the_run_knows(index: int) -> None:
     assert same_error(expected["error"], actual["error"])
 
 
-def test_unlike_elements_need_a_known_index() -> None:
-    assert refusal(lambda x: ["a", x][int(x.sum()) % 2], P).reason.code == "SG203"
+def test_few_unlike_elements_are_told_apart_by_an_index_of_the_run() -> None:
+    agree(lambda x: (["a", x][int(x.sum()) % 2], len([[x], x, "abcd"][int(x.sum())])), P * 0, P / 6, P / 3, -P / 3)
+
+
+def test_many_unlike_elements_need_a_known_index() -> None:
+    assert refusal(lambda x: ["a", x, *[[x]] * 15][int(x.sum()) % 2], P).reason.code == "SG203"
 
 
 # ---- arguments
