@@ -258,9 +258,9 @@ def test_an_object_that_a_loop_replaces_is_refused_in_a_program(place: Callable[
     if through == "segments":
         _compare(place, "object", full_graph=False)
         return
-    with through_bytecode() if through == "bytecode" else contextlib.nullcontext():
-        with pytest.raises(sg.CaptureError, match="a Plain(.|\n)*SG203"):
-            _compare(place, "object", full_graph=True)
+    front_end = through_bytecode() if through == "bytecode" else contextlib.nullcontext()
+    with front_end, pytest.raises(sg.CaptureError, match=r"a Plain(.|\n)*SG203"):
+        _compare(place, "object", full_graph=True)
 
 
 def test_what_a_loop_returns_is_the_argument_it_began_with() -> None:
