@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import inspect
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from types import (
     CellType,
     FunctionType,
@@ -25,6 +25,12 @@ def class_member(kind: type, name: str) -> Any:
         if name in members:
             return members[name]
     return None
+
+
+def is_exactly(value: Any, kinds: Iterable[type]) -> bool:
+    """Whether a value's class is one of these; ``in`` would ask a metaclass of the user's what it is equal to."""
+    kind = type(value)
+    return any(kind is each for each in kinds)
 
 
 def of_class(value: Any, name: str) -> Any:

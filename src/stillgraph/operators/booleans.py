@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from stillgraph.core.diagnostics import refuse
-from stillgraph.core.lookup import class_member
+from stillgraph.core.lookup import class_member, is_exactly
 from stillgraph.operators import entries, lists, tables
 from stillgraph.operators.branches import places, select
 from stillgraph.operators.drawing import drawn
@@ -81,7 +81,7 @@ def _chain(
 
 def _is_certain(capture: Session, value: Any, truth: bool) -> bool:
     """Whether a value has this truth in every run."""
-    plain = value is None or type(value) in (bool, int, float, str)
+    plain = value is None or is_exactly(value, (bool, int, float, str))
     return bool(value) is truth if plain else capture.known_truth(value) is truth
 
 
@@ -381,7 +381,7 @@ def in_(item: Any, container: Any) -> Any:
 
 def _holds_constants(container: Any) -> bool:
     """Whether to look something up in a container does nothing else: it is Python's, and holds constants."""
-    return type(container) in (tuple, list, set, frozenset, dict) and all(map(is_constant, container))
+    return is_exactly(container, (tuple, list, set, frozenset, dict)) and all(map(is_constant, container))
 
 
 def _drawn_until_found(item: Any, iterable: Any) -> Any:

@@ -21,6 +21,7 @@ import numpy
 import torch
 
 from stillgraph.core.diagnostics import refuse
+from stillgraph.core.lookup import is_exactly
 from stillgraph.operators import lists
 from stillgraph.operators.numbers import len_
 from stillgraph.operators.picking import pick
@@ -64,7 +65,7 @@ def meaning_of(function: Any) -> Callable[..., Any] | None:
 
 def _meaning_of_method(method: Any, generator: Any) -> Callable[..., Any] | None:
     name = method.__name__
-    if type(generator) not in _KINDS:
+    if not is_exactly(generator, _KINDS):
         return None
     module = _OF_MODULES.get(id(generator))
     if module is not None and hasattr(sys.modules[module], name):
@@ -148,7 +149,7 @@ def _draw(draw: Draw, generator: Any, name: str, /, *args: Any, **kwargs: Any) -
     if any(map(_is_staged, torch.utils._pytree.tree_leaves((args, kwargs)))):
         capture.before_risk()
     first = tried[0]
-    if type(first) in _SCALARS:
+    if is_exactly(first, _SCALARS):
         return capture.fresh_result(type(first), capture.emit("call_function", invoke, (draw, given, kwargs), {}))
     return _array(capture, draw, given, kwargs, tried)
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, ItemsView, ValuesView
 from typing import Any
 
 from stillgraph.core.diagnostics import refuse
+from stillgraph.core.lookup import is_exactly
 from stillgraph.operators.branches import select
 from stillgraph.operators.picking import pick
 from stillgraph.operators.sequences import StagedEntries
@@ -38,7 +39,7 @@ FEW = 32  # so many keys are compared one by one, which every lowering can do
 def is_staged_key(container: Any, key: Any) -> bool:
     """Whether a key has to be looked for in the run: among keys that are all numbers."""
     return (
-        type(container) in (dict, set, frozenset)
+        is_exactly(container, (dict, set, frozenset))
         and isinstance(key, StagedNumber)
         and table_of(container) is None
         and all(isinstance(each, (int, float)) for each in container)

@@ -14,7 +14,7 @@ import torch
 from torch.distributions.kl import _dispatch_kl, kl_divergence
 
 from stillgraph.core.diagnostics import refuse
-from stillgraph.core.lookup import class_member
+from stillgraph.core.lookup import class_member, is_exactly
 from stillgraph.operators import checkpointing, lists, namespaces, optimizers, polyfilled, torchscript, trees
 from stillgraph.operators.attributes import attr, made_on_some_paths, show_own
 from stillgraph.operators.booleans import eq, in_, is_, ne, not_, ordered
@@ -175,7 +175,7 @@ def _has_unknown_length(iterable: Any) -> bool:
 def _islice(iterable: Any, *bounds: Any) -> Any:
     capture = session()
     assert capture is not None
-    is_known = type(iterable) in (list, tuple) and 0 < len(bounds) < 3
+    is_known = is_exactly(iterable, (list, tuple)) and 0 < len(bounds) < 3
     cut = [as_index(capture, bound) for bound in bounds] if is_known else []
     if not any(isinstance(bound, StagedNumber) for bound in cut):
         return itertools.islice(iterable, *bounds)

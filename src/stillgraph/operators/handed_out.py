@@ -19,7 +19,7 @@ import torch
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.core.files import is_ours, is_standard_library
-from stillgraph.core.lookup import class_member
+from stillgraph.core.lookup import class_member, is_exactly
 from stillgraph.program.acts import Shown
 from stillgraph.program.operations import made, ordered
 from stillgraph.program.types import ObjectType
@@ -210,7 +210,7 @@ def _known(capture: Session, value: Any, part: Part) -> tuple[Any] | None:
 def _container(capture: Session, value: Any, part: Part) -> Any:
     if container_of(value) is not None or (isinstance(value, (tuple, list)) and has_spread(value)):
         return value  # a list of unknown length becomes a node of its own, other such things are refused
-    if type(value) in (list, tuple):
+    if is_exactly(value, (list, tuple)):
         return type(value)(part(capture, each) for each in value)
     if isinstance(value, tuple) and hasattr(value, "_fields"):
         items = tuple(part(capture, each) for each in value)

@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 import torch
 
 from stillgraph.core.diagnostics import InternalError, refuse
-from stillgraph.core.lookup import of_class
+from stillgraph.core.lookup import is_exactly, of_class
 from stillgraph.operators import lists, sequences
 from stillgraph.operators.abstract_classes import asks_itself, note_answer
 from stillgraph.operators.booleans import and_, or_
@@ -509,7 +509,7 @@ def round_(number: Any, ndigits: Any = None) -> Any:
         return round(number)
     if not isinstance(number, torch.Tensor):
         ndigits = as_index(_capture(), ndigits)
-    if isinstance(ndigits, StagedNumber) and type(number) in (bool, int, float):
+    if isinstance(ndigits, StagedNumber) and is_exactly(number, (bool, int, float)):
         return _capture().number_operation(round, (number, ndigits))
     return round(number, ndigits)
 

@@ -12,6 +12,7 @@ from typing import Any, NoReturn, Protocol, cast, runtime_checkable
 import torch
 
 from stillgraph.core.diagnostics import refuse
+from stillgraph.core.lookup import is_exactly
 from stillgraph.operators import lists
 from stillgraph.operators.stand_ins import StandIn
 from stillgraph.trace import entries
@@ -478,7 +479,7 @@ def as_sequence(iterable: Any) -> Any:
         return StagedArrayRows(iterable.tensor)
     if isinstance(iterable, range):
         return Range(iterable.start, iterable.stop, iterable.step)
-    if type(iterable) in (list, tuple) or isinstance(iterable, (torch.nn.ModuleList, torch.Size)):
+    if is_exactly(iterable, (list, tuple)) or isinstance(iterable, (torch.nn.ModuleList, torch.Size)):
         return Listed(iterable)
     if lists.is_spread(iterable):
         return Listed(iterable)

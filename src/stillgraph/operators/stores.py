@@ -12,7 +12,7 @@ import torch
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.core.files import is_torch
-from stillgraph.core.lookup import behind_proxy, class_member, of_class, own_attributes
+from stillgraph.core.lookup import behind_proxy, class_member, is_exactly, of_class, own_attributes
 from stillgraph.operators import entries, lists, tables
 from stillgraph.operators.globals import set_global
 from stillgraph.operators.hidden_state import refuse_state_of_bits
@@ -381,7 +381,7 @@ def item(target: Any, key: Any) -> Any:
         key = in_tensor(key)
     if capture is not None and isinstance(target, (list, tuple, range, collections.deque)):
         key = as_index(capture, key)
-        if lists.is_spread(target) or (type(target) in (list, tuple) and _cut_by_staged(key)):
+        if lists.is_spread(target) or (is_exactly(target, (list, tuple)) and _cut_by_staged(key)):
             return lists.at(capture, target, key)
         if isinstance(key, StagedInt):
             capture.before_risk()

@@ -9,6 +9,8 @@ from typing import Any
 
 import torch
 
+from stillgraph.core.lookup import is_exactly
+
 MOST_ENTRIES = 64
 _BY_VALUE = (str, bytes, bool, int, float, complex, torch.dtype, torch.device)
 _KINDS = (*_BY_VALUE, NoneType, EllipsisType, NotImplementedType, torch.layout, torch.memory_format)
@@ -38,7 +40,7 @@ class Known:
 
 def is_constant(value: Any) -> bool:
     """Whether a value is a constant that a table may have: it has no parts, and nobody can change it."""
-    if type(value) in _KINDS or isinstance(value, enum.Enum):
+    if is_exactly(value, _KINDS) or isinstance(value, enum.Enum):
         return True
     return isinstance(value, (type, BuiltinFunctionType)) and getattr(value, "__self__", None) is None
 

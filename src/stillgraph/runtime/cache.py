@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from stillgraph.core.logs import log
+from stillgraph.core.lookup import is_exactly
 from stillgraph.core.warning import warn
 from stillgraph.program.guards import ConstantGuard, Guard, Source
 from stillgraph.program.operations import take_left
@@ -196,7 +197,7 @@ class ProgramCache:
         changed: set[Source] = set()
         for call in self._table.get(structure, ()):
             guards = [guard for guard, _ in failing(call.program.guards, args, kwargs) if not aside(guard)]
-            numbers = [g.source for g in guards if isinstance(g, ConstantGuard) and type(g.value) in (int, float)]
+            numbers = [g.source for g in guards if isinstance(g, ConstantGuard) and is_exactly(g.value, (int, float))]
             if len(numbers) == len(guards):
                 changed.update(numbers)
         return frozenset(changed)

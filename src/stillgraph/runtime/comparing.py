@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from stillgraph.core.lookup import behind_view
+from stillgraph.core.lookup import behind_view, is_exactly
 from stillgraph.program.values import is_value, value_key
 
 BY_IDENTITY = (type, enum.Enum, torch.dtype, torch.layout, torch.memory_format, bool, type(None), type(Ellipsis))
@@ -55,7 +55,7 @@ class Contents:
     def of(cls, value: Any) -> Contents:
         """The contents of a container as they are now; it is copied."""
         kind, value = type(value), behind_view(value)
-        zero = any(type(item) in (float, complex) and not item for item in _items(value))
+        zero = any(is_exactly(item, (float, complex)) and not item for item in _items(value))
         copied = value if isinstance(value, tuple) else copy.copy(value)
         return cls(kind, copied, _kinds(value), strict_key(value) if zero else None)
 

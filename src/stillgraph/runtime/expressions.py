@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import fx
 
+from stillgraph.core.lookup import is_exactly
 from stillgraph.program.graphs import arguments
 from stillgraph.program.operations import build_list, recurse
 from stillgraph.program.operations import text as made_text
@@ -103,7 +104,7 @@ class Expressions(abc.ABC):
             return "{" + ", ".join(f"{self.value(k)}: {self.value(v)}" for k, v in value.items()) + "}"
         if isinstance(value, slice):
             return f"slice({self.value(value.start)}, {self.value(value.stop)}, {self.value(value.step)})"
-        if value is None or value is ... or type(value) in (bool, int, float, str, bytes, complex):
+        if value is None or value is ... or is_exactly(value, (bool, int, float, str, bytes, complex)):
             return self.text(value)
         return self.constant(value)
 

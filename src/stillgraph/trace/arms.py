@@ -21,6 +21,7 @@ from stillgraph.core.diagnostics import Side, StillgraphError, refuse
 from stillgraph.core.faults import unwinds
 from stillgraph.core.files import is_ours, is_torch
 from stillgraph.core.location import Location
+from stillgraph.core.lookup import is_exactly
 from stillgraph.core.weak_cache import weakly_cached
 from stillgraph.program.context import current_context, restore
 from stillgraph.program.operations import as_tensor, copied, raise_, raise_made, repeated, reraise, unbound
@@ -85,7 +86,7 @@ class Arm:
 
 def _with_contents(value: Any, contents: Any) -> Any:
     """A container like ``value`` with these contents."""
-    if type(value) in (list, dict, set):
+    if is_exactly(value, (list, dict, set)):
         return contents
     fresh = copy.copy(value)
     replace_contents(fresh, contents)

@@ -19,6 +19,7 @@ import torch
 
 from stillgraph.core.diagnostics import MisreadError, StillgraphError, refuse
 from stillgraph.core.files import is_our_module
+from stillgraph.core.lookup import is_exactly
 from stillgraph.trace.frames import here
 from stillgraph.trace.numbers import Staged, StagedNumber
 from stillgraph.trace.symbolic import without_dispatch_modes
@@ -233,7 +234,7 @@ def _without_modes() -> Iterator[None]:
 
 def _dummy(fill: Callable[..., Any], value: Any) -> Any:
     """What is like a value, and known."""
-    if type(value) in (tuple, list):
+    if is_exactly(value, (tuple, list)):
         return type(value)(_dummy(fill, each) for each in value)
     if not isinstance(value, (StagedArray, torch.Tensor)):
         return value

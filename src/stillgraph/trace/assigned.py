@@ -15,6 +15,7 @@ from typing import Any
 
 from stillgraph.core.files import is_ours
 from stillgraph.core.location import Location
+from stillgraph.core.lookup import is_exactly
 from stillgraph.trace.frames import function_here, here
 from stillgraph.trace.journal import AttributePlace
 
@@ -59,7 +60,7 @@ def _before(function: CodeType, now: Location, place: str) -> Location | None:
 
 def literal_before(place: str, value: Any) -> Location | None:
     """The line before the one that is being run which gives a variable this plain value, spelled out there."""
-    if type(value) not in (str, int, float, bool, type(None)) and (type(value) not in (list, dict) or value):
+    if not is_exactly(value, (str, int, float, bool, type(None))) and (not is_exactly(value, (list, dict)) or value):
         return None
     found = assigned_before()(place) if place.isidentifier() else None
     if found is None or found.column is None:

@@ -15,7 +15,7 @@ from stillgraph.core.collector import waiting_collector
 from stillgraph.core.diagnostics import Refusal, Side, StateLostError, refuse
 from stillgraph.core.faults import is_own
 from stillgraph.core.files import is_polyfill, is_torch
-from stillgraph.core.lookup import stated
+from stillgraph.core.lookup import is_exactly, stated
 from stillgraph.core.rewritten import resumes
 from stillgraph.program.context import current_context, restore
 from stillgraph.program.effects import Effect
@@ -289,7 +289,7 @@ class CaptureAttempt:
 
     def _argument(self, value: Any, source: Source) -> Any:
         """What the function gets in place of an argument."""
-        if source not in self.knowledge.promote or type(value) not in (int, float):
+        if source not in self.knowledge.promote or not is_exactly(value, (int, float)):
             return self.inputs.argument(value, source)
         return self.promotion.argument(value, source)
 
@@ -402,7 +402,7 @@ class CaptureAttempt:
         self.session.outer_cells[id(cell)] = name
         place = CellPlace(cell, name)
         value = place.get()
-        if type(value) not in (int, float, bool) or source in self.knowledge.keep:
+        if not is_exactly(value, (int, float, bool)) or source in self.knowledge.keep:
             self.journal.note(place)
             return
         if not is_first:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from types import FunctionType, MappingProxyType
 from typing import Any
 
-from stillgraph.core.lookup import behind_view, own_attributes
+from stillgraph.core.lookup import behind_view, is_exactly, own_attributes
 from stillgraph.program.guards import (
     Attribute,
     BehindGuard,
@@ -132,7 +132,7 @@ class ContainerGuards(Collector):
             return True
         if name == "__dict__" or not isinstance(value, CONTAINERS):
             return id(own_attributes(value)) in self.reads.looked_into
-        return type(value) not in (dict, list, set, collections.deque) or id(value) in self.reads.looked_into
+        return not is_exactly(value, (dict, list, set, collections.deque)) or id(value) in self.reads.looked_into
 
     def _is_only_asked(self, value: Any) -> bool:
         """Whether a set is a global that all code which mentions it only asks what is in it: it comes to no member."""

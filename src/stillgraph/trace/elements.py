@@ -22,7 +22,7 @@ def wants_columns(left: Parts, right: Parts, in_loop: bool = False) -> bool:
 
     Two paths may leave tuples of different lengths behind (see `Unjoined`); a loop cannot carry them so.
     """
-    if left.type is not right.type or left.type not in (list, tuple, collections.deque):
+    if left.type is not right.type or not any(left.type is kind for kind in (list, tuple, collections.deque)):
         return False
     if len(left.children) == len(right.children) and all(a is b for a, b in zip(left.children, right.children)):
         return False

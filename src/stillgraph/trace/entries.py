@@ -285,7 +285,7 @@ def make_set(elements: Sequence[Any], children: Sequence[Any]) -> set[Any]:
 # ---- making two alike
 def is_keyed(parts: Parts | None) -> bool:
     """Whether parts are those of a container that may have a key on some paths only."""
-    return parts is not None and parts.type in (dict, set, *KINDS_OF_DICT)
+    return parts is not None and any(parts.type is kind for kind in (dict, set, *KINDS_OF_DICT))
 
 
 def alike(first: Parts, second: Parts) -> tuple[Parts, Parts]:

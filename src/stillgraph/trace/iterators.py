@@ -14,7 +14,7 @@ import torch
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.core.files import is_our_module, is_standard_library, is_torch
-from stillgraph.core.lookup import class_member, own_attributes
+from stillgraph.core.lookup import class_member, is_exactly, own_attributes
 from stillgraph.core.rewritten import values_in
 from stillgraph.trace.finalised import close_all
 from stillgraph.trace.frames import here
@@ -215,7 +215,7 @@ def behind(iterator: Any) -> Iterator[Any]:
         referred = gc.get_referents(each)
         if type(each).__module__ in ("builtins", "itertools") and not isinstance(each, GeneratorType):
             waiting += referred
-            waiting += (part for several in referred if type(several) in (tuple, list) for part in several)
+            waiting += (part for several in referred if is_exactly(several, (tuple, list)) for part in several)
             continue
         if isinstance(each, GeneratorType) and each.gi_frame is not None:
             referred += values_in(each.gi_frame)

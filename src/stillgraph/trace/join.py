@@ -225,7 +225,7 @@ class Joiner:
             first, second = both.of(first), both.of(second)
         if first.context != second.context or len(first.children) != len(second.children):
             raise JoinFailure("SG203", f"outputs differ in structure: {describe(left)} and {describe(right)}")
-        if first.type in (Exit, Entry):  # what these hold is only looked at where the flag says so
+        if first.type is Exit or first.type is Entry:  # what these hold is only looked at where the flag says so
             first, second = (
                 replace(p, children=tuple(DEAD if c is MISSING else c for c in p.children)) for p in (first, second)
             )

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch.utils._pytree import is_namedtuple_instance
 
+from stillgraph.core.lookup import is_exactly
 from stillgraph.program.constants import Known
 from stillgraph.program.operations import is_unbound
 from stillgraph.program.types import JoinFailure, ListType, TableType, Type
@@ -78,7 +79,7 @@ _UNBOUND = Known(MISSING)
 
 def leaves(value: Any) -> Iterator[Any]:
     """What is in a value, plain containers taken apart."""
-    if type(value) in (list, tuple) or is_namedtuple_instance(value):
+    if is_exactly(value, (list, tuple)) or is_namedtuple_instance(value):
         for each in value:
             yield from leaves(each)
     elif type(value) is dict:

@@ -8,6 +8,7 @@ import torch
 from torch import fx
 
 from stillgraph.core.diagnostics import refuse
+from stillgraph.core.lookup import is_exactly
 from stillgraph.program.operations import build_list, to_numpy
 from stillgraph.program.types import ListType
 from stillgraph.trace import special
@@ -49,7 +50,7 @@ def as_argument(recorder: Recorder, value: Any) -> Any:
     if isinstance(value, (tuple, list)):
         return (
             type(value)(as_argument(recorder, v) for v in value)
-            if type(value) in (tuple, list)
+            if is_exactly(value, (tuple, list))
             else tuple(as_argument(recorder, v) for v in value)
         )
     if isinstance(value, (dict, set)):

@@ -16,6 +16,7 @@ import torch
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.core.files import path_in_torch
+from stillgraph.core.lookup import is_exactly
 from stillgraph.program.operations import is_integer
 from stillgraph.trace.frames import here
 from stillgraph.trace.number_operands import (
@@ -196,7 +197,7 @@ def by_kind(number: Any, function: Callable[..., Any], left: Any, right: Any) ->
     if not is_number(other):
         if is_of_numpy(other):
             number.recorder.number_meets_array(number)
-        if function is operator.mul and type(other) in (list, tuple):
+        if function is operator.mul and is_exactly(other, (list, tuple)):
             return number.recorder.repeated(other, number)
         other = base_value(other)
         if other is None:
@@ -393,7 +394,7 @@ def let_kind_vary(number: Any) -> None:
 
 def is_number(value: object) -> bool:
     """Whether ``value`` is a Python number, staged or not: of no class that is derived from ``int`` or ``float``."""
-    return type(value) in NUMBERS or isinstance(value, StagedNumber)
+    return is_exactly(value, NUMBERS) or isinstance(value, StagedNumber)
 
 
 def is_mixed(value: Any) -> bool:

@@ -278,9 +278,12 @@ def _looks_up_plainly(kind: type) -> bool:
     return plain and _found_in(kind, "__getattribute__") is object and kind.__dictoffset__ != 0
 
 
+_ROOTS = (object, abc.ABC, torch.nn.Module)
+
+
 def is_plainly_the_users(kind: type) -> bool:
     """Whether an object's attributes are read by code that mentions them: the user's, a module's ``forward``."""
-    bases = (base for base in kind.__mro__ if base not in (object, abc.ABC, torch.nn.Module))
+    bases = (base for base in kind.__mro__ if not any(base is each for each in _ROOTS))
     return _looks_up_plainly(kind) and all(is_users(file_of(base)) for base in bases)
 
 

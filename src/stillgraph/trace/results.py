@@ -15,7 +15,7 @@ import torch
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.core.files import is_our_module
-from stillgraph.core.lookup import class_member, own_attributes
+from stillgraph.core.lookup import class_member, is_exactly, own_attributes
 from stillgraph.core.parcel import Parcel
 from stillgraph.program.constants import Known
 from stillgraph.program.effects import (
@@ -241,12 +241,12 @@ class Results:
             raise refuse("SG306", f"a {kind} over values that only the run knows is {self._what}", hint=_VALUES)
         if isinstance(value, BOUND) and not (value.__self__ is None or isinstance(value.__self__, (type, ModuleType))):
             return Shared(self._shared[id(value)]) if id(value) in self._shared else self._bound(value)
-        parts = None if type(value) in (set, frozenset) else split(value)
+        parts = None if is_exactly(value, (set, frozenset)) else split(value)
         if parts is None and isinstance(value, (list, tuple, dict)) and self._is_own_instance(value):
             kind = type(value).__name__
             hint = f"Return a plain {_plain_kind(value)}, and make the {kind} of it outside."
             raise refuse("SG306", f"a {kind}, a container of a class of its own, is {self._what}", hint=hint)
-        if parts is None and type(value) not in (set, frozenset) and not self._is_own_instance(value):
+        if parts is None and not is_exactly(value, (set, frozenset)) and not self._is_own_instance(value):
             if isinstance(value, torch.nn.Module) and self._storing:
                 raise refuse("SG308", f"a {type(value).__name__} is made and {self._what}")
             if isinstance(value, (Iterator, torch.nn.Module)) or holds_staged(value) or self._holds_passed(value):
@@ -268,7 +268,7 @@ class Results:
             raise refuse("SG306", message, hint=f"Make the class {type(value).__name__} outside the static function.")
         self._shared[id(value)] = len(self._shared)
         self._alive.append(value)
-        if type(value) in (set, frozenset):
+        if is_exactly(value, (set, frozenset)):
             table = table_of(value)
             if table is not None:
                 return Container(type(value), (KEYS,), (self.template(table.keys),))

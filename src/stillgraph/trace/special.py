@@ -15,6 +15,7 @@ import torch
 from torch import fx
 
 from stillgraph.core.diagnostics import refuse
+from stillgraph.core.lookup import is_exactly
 from stillgraph.program.types import ListType, NumberType
 from stillgraph.trace import asked, composed, gradients, hooks, in_parts, layouts, packed, recurrent, sparse
 from stillgraph.trace.arrays import StagedArray, is_array
@@ -459,7 +460,7 @@ def _sized(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
 
     def size(value: Any) -> Any:
         if isinstance(value, (tuple, list)):
-            return type(value)(map(size, value)) if type(value) in (tuple, list) else value
+            return type(value)(map(size, value)) if is_exactly(value, (tuple, list)) else value
         return _item(recorder, _T.item, (value,), {}) if isinstance(value, torch.Tensor) else value
 
     if func is torch.full:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import torch
 
 from stillgraph.core.diagnostics import refuse
+from stillgraph.core.lookup import is_exactly
 from stillgraph.program.operations import made, text
 from stillgraph.program.types import ObjectType
 from stillgraph.trace.containers import holds_staged
@@ -106,7 +107,7 @@ class StagedText(Staged):
         return unsupported(operator.add, other, self)
 
     def __mul__(self, other: Any) -> Any:
-        if type(other) in (int, bool) and other <= _MOST_REPEATED:
+        if is_exactly(other, (int, bool)) and other <= _MOST_REPEATED:
             return StagedText(self._recorder, "{0}" * other, (self,)) if other > 0 else ""
         if isinstance(other, torch.Tensor):  # of whole numbers, it says how often
             self._refuse()
@@ -202,7 +203,7 @@ def _shown(recorder: Recorder, value: Any) -> Any:
     if isinstance(value, tuple) and hasattr(value, "_fields"):
         items = tuple(_shown(recorder, each) for each in value)
         return recorder.emit("call_function", made, (type(value), items), {})
-    if isinstance(value, (list, tuple)) and type(value) in (list, tuple):
+    if isinstance(value, (list, tuple)) and is_exactly(value, (list, tuple)):
         return type(value)(_shown(recorder, each) for each in value)
     if isinstance(value, dict) and type(value) is dict and not holds_staged([*value]):
         return {key: _shown(recorder, each) for key, each in value.items()}

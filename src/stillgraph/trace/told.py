@@ -26,7 +26,7 @@ import torch
 from torch import fx
 
 from stillgraph.core.files import is_below_torch, is_ours, is_standard_library
-from stillgraph.core.lookup import own_attributes
+from stillgraph.core.lookup import is_exactly, own_attributes
 from stillgraph.core.parcel import Parcel
 from stillgraph.program.fingerprints import fingerprint
 from stillgraph.program.graphs import regions
@@ -102,7 +102,7 @@ class Told:
         if type(value) is MethodType:
             owner = self.guards(value.__self__, Attribute(source, "__self__"))
             return [TypeGuard(source, MethodType), IdentityGuard(Attribute(source, "__func__"), value.__func__), *owner]
-        if type(value) is BuiltinMethodType and type(value.__self__) in _PLAIN_CONTAINERS:
+        if type(value) is BuiltinMethodType and is_exactly(value.__self__, _PLAIN_CONTAINERS):
             name = ConstantGuard(Attribute(source, "__name__"), value.__name__)
             container = TypeGuard(Attribute(source, "__self__"), type(value.__self__))
             return [TypeGuard(source, type(value)), name, container]  # what is in it is guarded where it is read
@@ -280,7 +280,7 @@ _MOST_SIBLINGS = 16
 def _is_ordinary(value: Any, dataclasses: bool = False) -> bool:
     """Whether an object is all attributes: of a class of the user's, which has no way of its own to look them up."""
     kind = type(value)
-    if type(kind) not in (type, abc.ABCMeta) or isinstance(value, torch.nn.Module):
+    if not is_exactly(kind, (type, abc.ABCMeta)) or isinstance(value, torch.nn.Module):
         return False
     if any(getattr(kind, name) is not getattr(object, name) for name in ("__new__", "__getattribute__")):
         return False
@@ -292,7 +292,7 @@ def _is_ordinary(value: Any, dataclasses: bool = False) -> bool:
 
 
 def _is_users(kind: type) -> bool:
-    if kind in (object, abc.ABC):
+    if kind is object or kind is abc.ABC:
         return True
     file = file_of(kind)
     return kind in users_classes(kind) and not (is_below_torch(file) or is_standard_library(file) or is_ours(file))

@@ -16,6 +16,7 @@ import torch
 from stillgraph.core.diagnostics import CaptureError, Refusal, Side, refusal, refuse
 from stillgraph.core.files import is_our_module
 from stillgraph.core.location import Location
+from stillgraph.core.lookup import is_exactly
 from stillgraph.program.constants import Known, is_constant, united
 from stillgraph.program.types import JoinFailure, show_shape
 from stillgraph.trace.assigned import Line, literal_before
@@ -464,7 +465,7 @@ def is_leaf(value: Any) -> bool:
     """
     if isinstance(value, (torch.Tensor, StagedList, StagedNumber)) or type(value) is Picked:
         return True
-    return type(value) in (bool, int, float)
+    return is_exactly(value, (bool, int, float))
 
 
 def _article(name: str) -> str:

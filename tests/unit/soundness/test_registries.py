@@ -187,3 +187,54 @@ def test_calls_that_cannot_be_captured_are_told_apart_by_which_class_it_is() -> 
         failed.add(ValueError(), (item,), {})
     assert failed.are_certain((One(),), {})
     assert not failed.are_certain((Numberless(),), {})
+
+
+class Incomparable(ByNumber):
+    __hash__ = type.__hash__  # the registries of abstract classes compare those of one hash
+
+
+class Holds(metaclass=Incomparable):
+    """Python asks its metaclass nothing here: whatever is told by a class is told by which class it is."""
+
+    number = 3  # Python's registries compare a class with itself
+
+    def __init__(self, x: Any) -> None:
+        self.x = x
+
+    def double(self) -> Any:
+        return self.x * 2
+
+
+def calls_a_method(x: Any) -> Any:
+    return Holds(x).double()
+
+
+def puts_into_a_list(x: Any) -> Any:
+    held = [Holds(x)]
+    held.append(Holds(x * 3))
+    return sum(each.x for each in held)
+
+
+def has_one_on_each_path(x: Any) -> Any:
+    return (Holds(x) if x.sum() > 0 else Holds(-x)).x
+
+
+def puts_into_a_dict(x: Any) -> Any:
+    held = {"a": Holds(x)}
+    held["b"] = Holds(x + 1)
+    return held["b"].x, len(held)
+
+
+def gives_one(x: Any) -> Any:
+    return Holds(x)
+
+
+@pytest.mark.parametrize("full_graph", [True, False])
+@pytest.mark.filterwarnings("error")
+def test_objects_of_classes_that_cannot_be_compared(full_graph: bool) -> None:
+    options: dict[str, Any] = {} if full_graph else {"strict": True}
+    for function in (calls_a_method, puts_into_a_list, has_one_on_each_path, puts_into_a_dict, gives_one):
+        static = sg.to_static(function, full_graph=full_graph, backend="eager", **options)
+        for x in (torch.ones(2), -torch.ones(2)):
+            found, wanted = static(x), function(x)
+            assert repr(getattr(found, "x", found)) == repr(getattr(wanted, "x", wanted))

@@ -13,6 +13,7 @@ from stillgraph.bytecode.decode import decode
 from stillgraph.bytecode.frame import NULL, Frame, Handler, contents
 from stillgraph.bytecode.iteration import Iteration
 from stillgraph.bytecode.parcels import read
+from stillgraph.core.lookup import is_exactly
 from stillgraph.operators.calls import call
 from stillgraph.operators.drawing import drawn
 from stillgraph.operators.variables import evaluated, require_set
@@ -35,7 +36,7 @@ def _call_kw(frame: Frame, count: int) -> None:
 def _call_ex(frame: Frame, has_keywords: bool) -> None:
     kwargs = frame.pop() if has_keywords else {}
     args = frame.pop()
-    _called(frame, args if type(args) in (tuple, list) else frame.act(drawn, args), kwargs)
+    _called(frame, args if is_exactly(args, (tuple, list)) else frame.act(drawn, args), kwargs)
 
 
 def _called(frame: Frame, args: Any, kwargs: Any) -> None:
@@ -66,7 +67,7 @@ def _of_the_frame(frame: Frame, function: Any, args: Any, kwargs: dict[str, Any]
     if not isinstance(function, BuiltinFunctionType):
         return None
     known: Any = function
-    if known in (builtins.eval, builtins.exec) and type(args) in (list, tuple) and args:
+    if known in (builtins.eval, builtins.exec) and is_exactly(args, (list, tuple)) and args:
         source, names, variables = (*args, None, None)[:3]
         if names is None and "globals" not in kwargs and len(args) <= 3:
             variables = frame.namespace() if variables is None and "locals" not in kwargs else variables
