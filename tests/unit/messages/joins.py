@@ -239,15 +239,18 @@ class AttributeOnOnePath(nn.Module):
         return x * 2
 
 
+class Box:
+    value: Tensor
+
+
+BOX = Box()
+BOX.value = torch.ones(2)
+
+
 @refused("SG204", X)
 def a_deleted_attribute(x: Tensor) -> Any:
-    class Box:
-        pass
-
-    box = Box()
-    box.value = x  # type: ignore[attr-defined]  # the user's way
     if x.sum() > 0:
-        del box.value  # type: ignore[attr-defined]  # the user's way
+        del BOX.value
     return x
 
 

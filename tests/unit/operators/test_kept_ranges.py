@@ -78,7 +78,14 @@ def matched(x: Tensor) -> Any:
             return x * 2
 
 
-@pytest.mark.parametrize("function", [cut, looked_up, matched], ids=lambda function: function.__name__)
+@pytest.mark.parametrize("full_graph", [True, False])
+def test_a_pattern_looks_into_it(full_graph: bool) -> None:
+    static = sg.to_static(matched, backend="eager", full_graph=full_graph)
+    for x in CALLS:
+        assert repr(static(x)) == repr(matched(x))
+
+
+@pytest.mark.parametrize("function", [cut, looked_up], ids=lambda function: function.__name__)
 def test_the_rest_is_refused_or_pythons(function: Callable[[Tensor], Any]) -> None:
     with pytest.raises(sg.CaptureError):
         sg.to_static(function, backend="eager")(CALLS[0])
