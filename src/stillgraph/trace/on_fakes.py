@@ -33,10 +33,10 @@ from stillgraph.trace.trials import NoForm, by_trial
 _PART = "A part of a fixed length is t[i + torch.arange(n)], or torch.narrow(t, 0, i, n)."
 _FORMS = "What it gives has one form for some sizes and another for others. Ask for the size first, in an if."
 _PARTS = "How many parts there are depends on the size. Give as many sizes to split, or take the parts with narrow."
-_IN_PARTS = ("chunk", "split", "tensor_split", "unbind")
+_IN_PARTS = ("chunk", "split", "tensor_split", "unbind", "split_copy", "unbind_copy", "dsplit")
 _HINTS = {
     torch.Tensor.__getitem__: _PART,
-    **{getattr(space, name): _PARTS for space in (torch, torch.Tensor) for name in _IN_PARTS},
+    **{getattr(space, name): _PARTS for space in (torch, torch.Tensor) for name in _IN_PARTS if hasattr(space, name)},
 }
 _WANT_INTEGERS = (WANTS_INTEGERS, "on tensor with symbolic sizes/strides")
 _NAMES = ("dropout", "alpha_dropout", "feature_dropout", "feature_alpha_dropout", "dropout1d", "dropout2d", "dropout3d")
