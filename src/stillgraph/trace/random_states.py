@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import threading
 from collections.abc import Callable, Iterable, Mapping
 from types import CodeType
 from typing import Any
@@ -73,10 +72,9 @@ class RandomStates:
         raise refuse("SG305", f"code that is not rewritten draws from a random generator of {what}'s", hint=hint)
 
     def put_back(self) -> None:
-        """Let each generator be as it was; those of the process only where no other thread may draw from them."""
-        others = _OF_MODULES if threading.active_count() > 1 else ()
+        """Let each generator be as it was: what another thread has drawn meanwhile, it may draw again."""
         for value, state in self._met.values():
-            if not any(value is each for each in others) and not _same(_state(value), state):
+            if not _same(_state(value), state):
                 _KINDS[type(value)][1](value, state)
         self._met.clear()
 
