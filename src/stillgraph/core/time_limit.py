@@ -32,7 +32,7 @@ def time_limit(seconds: float | None) -> Iterator[None]:
     if seconds is None:
         yield
         return
-    thread, running, sent = threading.get_ident(), threading.Lock(), threading.Event()
+    thread, running, sent, arrived = threading.get_ident(), threading.Lock(), threading.Event(), False
 
     def interrupt() -> None:
         if running.acquire(blocking=False):  # the block has not ended meanwhile
@@ -43,12 +43,15 @@ def time_limit(seconds: float | None) -> Iterator[None]:
     timer.daemon = True
     timer.start()
     try:
-        yield
-        if not running.acquire(blocking=False):  # it is on its way
-            sent.wait()
-            threading.Event().wait(1)
+        try:
+            yield
+        except _Interrupted:
+            arrived = True
+            raise
+        finally:
+            timer.cancel()
+            if not running.acquire(blocking=False) and not arrived:
+                sent.wait()
+                threading.Event().wait(1)  # it arrives here, and nowhere behind the block
     except _Interrupted:
         raise TimeIsUp from None
-    finally:
-        timer.cancel()
-        running.acquire(blocking=False)

@@ -56,12 +56,18 @@ def _has_flag(subject: Any, flag: int) -> bool:
 def length(subject: Any) -> Any:
     """How many elements a sequence has; of several the length of each, so that a test of it tells which it is."""
     if not isinstance(subject, Unjoined) or is_lost(subject):
-        return call(len, subject) if hasattr(type(subject), "__len__") else -1  # on a path that no run takes
+        return call(len, subject)
     capture, known = session(), alternatives(subject)
     taken = known.flag if isinstance(known.flag, bool) or capture is None else capture.decided(known.flag)
     if taken is not None:
         return length(known.left if taken else known.right)
-    return Unjoined(known.flag, length(known.left), length(known.right), known.place, known.failure)
+    left, right = (length(side) if _may_be_sequence(side) else -1 for side in (known.left, known.right))
+    return Unjoined(known.flag, left, right, known.place, known.failure)
+
+
+def _may_be_sequence(side: Any) -> bool:
+    """Whether a run can come here with a value: `is_sequence` has been asked."""
+    return isinstance(side, Unjoined) or is_sequence(side) is not False
 
 
 @_of_each
@@ -95,7 +101,7 @@ def _values(subject: Any, keys: tuple[Any, ...], found: tuple[Any, ...]) -> Any:
     if not keys:
         return found
     first, *others = keys
-    if isinstance(subject, dict):
+    if isinstance(subject, dict) and type(subject).get is dict.get:
         there = in_(first, subject)
         return if_exp(there, lambda: _values(subject, (*others,), (*found, item(subject, first))), lambda: None)
     value = call(subject.get, first, _MISSING)
@@ -151,18 +157,16 @@ def _attributes(subject: Any, kind: type, names: tuple[str, ...], positional: in
 def _looked_at(kind: type, names: tuple[str, ...], positional: int) -> Iterator[str | None]:
     """The attributes that a pattern looks at; None for the object itself."""
     given = getattr(kind, "__match_args__", None) if positional else ()
-    if given is None and kind.__flags__ & _MATCHES_ITSELF and positional == 1:
-        yield None
-        yield from names
-        return
+    is_itself = given is None and bool(kind.__flags__ & _MATCHES_ITSELF)
     given = () if given is None else given
     if type(given) is not tuple:
         raise TypeError(f"{kind.__name__}.__match_args__ must be a tuple (got {type(given).__name__})")
-    if positional > len(given):
-        plural = "" if len(given) == 1 else "s"
-        raise TypeError(
-            f"{kind.__name__}() accepts {len(given)} positional sub-pattern{plural} ({positional} given)"
-        )
+    most = 1 if is_itself else len(given)
+    if positional > most:
+        plural = "" if most == 1 else "s"
+        raise TypeError(f"{kind.__name__}() accepts {most} positional sub-pattern{plural} ({positional} given)")
+    if is_itself and positional:
+        yield None
     seen: set[str] = set()
     for name in (*given[:positional], *names):
         if not isinstance(name, str):

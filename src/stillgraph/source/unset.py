@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from stillgraph.source.liveness import certain_walruses
 from stillgraph.source.scopes import Comprehension, FunctionNode, Kind, Scope, Scopes, imported_name, parameters_of
@@ -123,8 +122,7 @@ class _Function:
     # ---- statements with blocks
     def _if(self, node: ast.If, known: Names) -> Names | None:
         known = self._expression(node.test, known)
-        captured = {name for each in ast.walk(node.test) for name in _captured(each)}  # by a pattern that matches
-        return _both(self._block(node.body, known | captured), self._block(node.orelse, known))
+        return _both(self._block(node.body, known), self._block(node.orelse, known))
 
     def _while(self, node: ast.While, known: Names) -> Names | None:
         head = self._expression(node.test, known - self._lost_in(node.body))
@@ -243,9 +241,3 @@ def _both(left: Names | None, right: Names | None) -> Names | None:
 
 def _is_deleted(node: ast.Name) -> bool:
     return isinstance(node.ctx, ast.Del)
-
-
-def _captured(node: Any) -> Iterable[str]:
-    """The variables that a part of a pattern assigns."""
-    name = node.rest if isinstance(node, ast.MatchMapping) else getattr(node, "name", None)
-    return (name,) if isinstance(name, str) else ()

@@ -65,3 +65,13 @@ def test_handlers_of_the_block_let_it_pass() -> None:
 
     with pytest.raises(TimeIsUp), time_limit(0.05):
         run()
+
+
+def test_what_comes_late_does_not_leave_the_block() -> None:
+    """The time is up just as the block ends by an exception of its own."""
+    for wait in (0.004, 0.005, 0.006):
+        for _ in range(5):
+            with contextlib.suppress(TimeIsUp, ZeroDivisionError), time_limit(0.005):
+                time.sleep(wait)
+                raise ZeroDivisionError
+    time.sleep(0.1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 from collections.abc import Callable
 from typing import Any
@@ -160,7 +161,19 @@ def names_that_are_left(x):
     return y, z
 
 
+class Counting(collections.defaultdict):
+    def get(self, key, default=None):
+        return (key, default is None)
+
+
+def a_mapping_with_a_way_of_its_own(x):
+    match Counting(int, a=x):
+        case {"b": found}:
+            return found, x
+
+
 FUNCTIONS = [
+    a_mapping_with_a_way_of_its_own,
     *(classes, by_name, one_that_it_lacks, kinds_of_a_whole_number, kinds_of_a_number, tuples, one_of_two, stars),
     *(of_unknown_length, perhaps_none, mappings, nested, a_tensor_or_a_number, a_text, names_that_are_left),
 ]
@@ -186,6 +199,12 @@ def too_many(x):
             return x
 
 
+def too_many_of_a_number(x):
+    match int(x.sum()):
+        case int(_, _):
+            return x
+
+
 def one_name_twice(x):
     match TwoNames():
         case TwoNames(_, _):
@@ -199,7 +218,10 @@ def no_class(x):
             return x
 
 
-@pytest.mark.parametrize("function", [too_many, one_name_twice, no_class], ids=lambda function: function.__name__)
+WRONG = [too_many, too_many_of_a_number, one_name_twice, no_class]
+
+
+@pytest.mark.parametrize("function", WRONG, ids=lambda function: function.__name__)
 def test_wrong_patterns_raise_what_python_raises(function: Callable[..., Any]) -> None:
     with pytest.raises(TypeError) as expected:
         function(INPUTS[0])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import threading
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -142,6 +143,22 @@ def test_with_a_full_graph_too_or_it_is_refused(library: ModuleType, name: str) 
         assert given[-5:] == results(library, lambda x: x)[-5:]  # a refused call draws nothing
     else:
         assert given == expected
+
+
+def test_a_library_draws_in_each_call_beside_another_thread(library: ModuleType) -> None:
+    """Such as the monitor of a progress bar: what an attempt has drawn is put back all the same."""
+
+    def called(x: Tensor) -> Any:
+        return library.chosen(x) * 2
+
+    ends = threading.Event()
+    thread = threading.Thread(target=ends.wait)
+    thread.start()
+    try:
+        assert results(library, sg.to_static(called, backend="eager")) == results(library, called)
+    finally:
+        ends.set()
+        thread.join()
 
 
 def test_a_check_draws_nothing(library: ModuleType) -> None:

@@ -180,8 +180,9 @@ class _Tried:
         self.tests.append(Asked.made("is_sequence", [subject], at))
         star = next((place for place, each in enumerate(patterns) if isinstance(each, ast.MatchStar)), None)
         least = len(patterns) - (star is not None)
-        by = ast.Eq() if star is None else ast.GtE()
-        self._compare(Asked.made("length", [subject], at), by, build.constant(least, at), at)
+        if least or star is None:
+            by = ast.Eq() if star is None else ast.GtE()
+            self._compare(Asked.made("length", [subject], at), by, build.constant(least, at), at)
         if not any(map(_looks, patterns)):
             return
         shape = (least, None) if star is None else (star, least - star)
