@@ -38,6 +38,11 @@ _ASK_FIRST = "Ask first which it is: if value is not None, if isinstance(value, 
 _COMPARISONS = frozenset({"lt", "le", "gt", "ge", "eq", "ne"})
 
 
+def _goes_on_in(value: Any, sides: tuple[Any, Any]) -> bool:
+    """Whether a value is the one of two sides that is to be split further: such a chain doubles nothing."""
+    return any(value is one and not isinstance(other, Unjoined) for one, other in (sides, sides[::-1]))
+
+
 class BothSides(Narrowing):
     """A recorder that does for both of its sides what a value's sides do not have in common.
 
@@ -48,7 +53,7 @@ class BothSides(Narrowing):
     def __init__(self, lift: Callable[[torch.Tensor], fx.Node], demanded: Callable[[Any, str], Any]) -> None:
         super().__init__(lift, demanded)
         self.splits: list[Split] = []
-        self._splitting: list[tuple[Any, int]] = []  # what is being used in the arms around, and how deep that is
+        self._splitting: list[tuple[Any, int, tuple[Any, Any]]] = []  # used in the arms around, how deep, its sides
 
     def record(self, func: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
         """As `Recorder.record`; a staged truth value that torch wants as a plain one becomes a branch."""
@@ -215,14 +220,14 @@ class BothSides(Narrowing):
         if decided is not None:
             return self._side(value, left if decided else right, block)
         depth = 1 + max((each[1] for each in self._splitting), default=0)
-        if isinstance(value, Picked):  # the other entries of one table: each is one more branch, and doubles nothing
-            number = value.stillgraph_number()
-            depth = next((each[1] for each in self._splitting if each[0] is number), depth)
+        # the other entries of one table, or the rest of a chain: each is one more branch, and doubles nothing
+        number = value.stillgraph_number() if isinstance(value, Picked) else value
+        depth = next((deep for of, deep, sides in self._splitting if of is number or _goes_on_in(value, sides)), depth)
         if depth > _DEEPEST_SPLIT or len(self.splits) >= _MOST_SPLITS:
             value.refuse()
         failure = known.failure
         self.splits.append(Split(failure.place or known.place, failure.message, here(), failure.sides))
-        self._splitting.append((in_graph(value), depth))
+        self._splitting.append((in_graph(value), depth, (left, right)))
         try:
             first, second = (functools.partial(self._side, value, side, block) for side in (left, right))
             return branch(self, flag, first, second, variables, dropped)

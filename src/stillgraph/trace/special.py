@@ -328,7 +328,7 @@ def _truth(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
 def _is_nonzero(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
     fake = recorder.to_fake(args[0] if args else kwargs["input"])
     if isinstance(fake.numel(), int) and fake.numel() != 1:
-        return recorder.record(func, args, kwargs)  # which says what is wrong
+        return recorder.run(func, args, kwargs)  # which says what is wrong
     if not isinstance(fake.numel(), int):
         recorder.before_raise(RuntimeError)
     return _truth(recorder, func, args, kwargs)

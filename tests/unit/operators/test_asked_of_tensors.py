@@ -8,7 +8,6 @@ import pytest
 import torch
 from torch import Tensor
 
-import stillgraph as sg
 from tests.unit.trace.agreement import agree
 
 CALLS = (torch.tensor([5.0, 1.0, -3.0]), torch.tensor([-1.0, 0.0, 2.0]), torch.zeros(3))
@@ -38,16 +37,7 @@ def of_several(x: Tensor) -> Any:
         return str(error)
 
 
-_NOT_JOINED = "refused (SG203) since texts of paths are entries of a table: a text made on one path has no join"
-
-
-@pytest.mark.parametrize(
-    "function",
-    [
-        *(bytes_of, whether_it_is_nothing, of_as_many_as_there_are),
-        pytest.param(of_several, marks=pytest.mark.xfail(reason=_NOT_JOINED, raises=sg.CaptureError, strict=True)),
-    ],
-)
+@pytest.mark.parametrize("function", [bytes_of, whether_it_is_nothing, of_as_many_as_there_are, of_several])
 def test_answers_are_eagers(function: Any) -> None:
     agree(function, *CALLS)
 

@@ -120,10 +120,7 @@ def caught_further_out(x: Tensor, of: Any) -> Any:
 
 @pytest.mark.parametrize("of", [one, four])
 @pytest.mark.parametrize("use", [its_class, its_text, its_arguments, kept_for_later, told_again, caught_further_out])
-def test_of_constants(use: Any, of: Any, request: pytest.FixtureRequest) -> None:
-    if use is told_again and of is four:
-        reason = "refused (SG203): a text of four texts is deeper than values without a join are told apart"
-        request.applymarker(pytest.mark.xfail(reason=reason, raises=sg.CaptureError, strict=True))
+def test_of_constants(use: Any, of: Any) -> None:
     agree(lambda x: use(x, of), P, N, P / 10)
 
 

@@ -156,8 +156,9 @@ def test_what_wants_one_plain_answer_is_refused() -> None:
         unpacked(UP)
 
 
-def test_splits_are_limited() -> None:
-    @sg.to_static(backend="eager")
+def test_a_chain_is_told_apart_at_any_depth() -> None:
+    """Of two sides one is plain and the other goes on: each is one more branch, and nothing is doubled."""
+
     def many(x: Tensor) -> Any:
         total = x
         for i in range(6):
@@ -165,8 +166,21 @@ def test_splits_are_limited() -> None:
             total = total + y
         return total
 
-    with pytest.raises(sg.CaptureError, match="Shape Join Failed"):
-        many(UP)
+    static = sg.to_static(many, backend="eager")
+    for x in (UP, DOWN, UP * 3, UP * 9):
+        assert repr(static(x)) == repr(many(x))
+
+
+def test_splits_are_limited() -> None:
+    @sg.to_static(backend="eager")
+    def doubling(x: Tensor) -> Any:
+        values: Any = (x,)
+        for i in range(6):
+            values = (*values, x) if x[0] > i else (x, *values, x)
+        return values
+
+    with pytest.raises(sg.CaptureError, match="a tuple of 2 and a tuple of 3"):
+        doubling(UP)
 
 
 # ---- order
