@@ -25,7 +25,7 @@ from stillgraph.trace.entries import KINDS_OF_DICT, Table, dict_parts, maybe_key
 from stillgraph.trace.frames import called, here
 from stillgraph.trace.journal import ContentsPlace, replace_contents
 from stillgraph.trace.numbers import StagedFloat, StagedNumber
-from stillgraph.trace.session import Session
+from stillgraph.trace.session import Session, session
 from stillgraph.trace.signals import Diverged
 from stillgraph.trace.staging import branch
 from stillgraph.trace.unknown import refuse_unknown
@@ -181,6 +181,9 @@ def _exchanged(capture: Session, table: Table, key: Any, value: Any) -> list[Any
 
 
 def _become(container: Any, table: Table) -> None:
+    capture = session()
+    assert capture is not None
+    capture.follow_all()  # Python's own ``&`` and ``-`` would compare what stands for the keys, and ask nobody
     replace_contents(container, {table: None})
 
 

@@ -61,6 +61,9 @@ UNSEEN = [
     lambda x: hash(frozenset(some(x))),
     lambda x: frozenset(some(x)) in {frozenset({1})},
     lambda x: {frozenset({1}): 1}.get(frozenset(some(x)), 0),
+    lambda x: (frozenset({1}) | some(x)) in {frozenset({1}), 5},
+    lambda x: len({frozenset({2}) | some(x), frozenset({1})}),
+    lambda x: {frozenset({1}): 5}.get(frozenset({1, 2}) & some(x)),
     lambda x: {(1, frozenset({int(x[0])}))} == {(1, frozenset({3}))},
     lambda x: 1 if some(x) == {1} else 0,
 ]

@@ -48,6 +48,12 @@ ANSWERED: dict[str, Callable[[Tensor], Any]] = {
     "set of texts": lambda x: [[len(t), "a" in t, "b" in t] for t in _texts(x)],
     "tensor": lambda x: torch.tensor(sorted(s(x))),
 }
+def added(x: Tensor) -> set[int]:
+    found: set[int] = set()
+    found.add(int(x[0]))
+    return found
+
+
 REFUSED: dict[str, Callable[[Tensor], Any]] = {
     "s == {1}": lambda x: s(x) == {1},
     "s <= t": lambda x: s(x) <= {1, 2, 3},
@@ -55,6 +61,9 @@ REFUSED: dict[str, Callable[[Tensor], Any]] = {
     "t.intersection(s)": lambda x: {1}.intersection(s(x)),
     "t.issubset(s)": lambda x: {1}.issubset(s(x)),
     "t & s": lambda x: {1} & s(x),
+    "added - t": lambda x: len(added(x) - {1}),
+    "added & t": lambda x: 1 in (added(x) & {1, 2}),
+    "t ^ added": lambda x: len({1, 2} ^ added(x)),
     "{*s, 3}": lambda x: {*s(x), 3},
     "{3: 1, **d}": lambda x: len({3: 1, **d(x)}),
     "dict(d, a=1)": lambda x: len(dict(d(x), a=1)),
