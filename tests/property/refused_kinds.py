@@ -66,6 +66,7 @@ REFUSED: dict[str, frozenset[str]] = {
             "json.dumps({k: 1 for k in e})",
             "s == {1, 2}",
             "hash(f) == hash(frozenset({1, 2}))",
+            "f |= {8} ;; f",
         }
     ),
     "lists": frozenset(

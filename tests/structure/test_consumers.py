@@ -44,7 +44,8 @@ _ITEMS: tuple[Callable[[], Any], ...] = (lambda: 1, lambda: "a", lambda: (1, 2),
                                          torch.nn.Identity, lambda: torch.ones(1), lambda: b"a")
 _BESIDE: tuple[Any, ...] = (abs, operator.add, 1, [], {}, "i", slice(0, 1), lambda *values: values[0])
 _NOT_CALLED = {"input", "breakpoint", "exit", "quit", "help", "print", "open", "exec", "eval", "compile", "__import__",
-               "copyright", "credits", "license", "seed", "setstate"}
+               "copyright", "credits", "license", "seed", "setstate",
+               "update_wrapper"}  # which writes to what it is given
 _SPECIAL = {"__add__", "__iadd__", "__ior__", "__or__", "__contains__", "__setitem__", "__isub__", "__iand__"}
 
 

@@ -133,7 +133,7 @@ def parts_of(subject: Any, kind: Any, names: tuple[str, ...], positional: int) -
         TypeError: it is no class, or gives the pattern fewer names than that.
     """
     if not isinstance(kind, type):
-        raise TypeError("called match pattern must be a class")
+        raise TypeError("called match pattern must be a type")
     return if_exp(call(isinstance, subject, kind), lambda: _attributes(subject, kind, names, positional), lambda: None)
 
 

@@ -14,11 +14,19 @@ from stillgraph.core.files import is_ours, is_torch
 from stillgraph.core.lookup import own_attributes
 from stillgraph.core.rewritten import HELD, Holder, values_in
 from stillgraph.trace.gradients import GradientPlace, RequirePlace
-from stillgraph.trace.journal import AttributePlace, CellPlace, ContentsPlace, Place, Variable, VariablePlace, births
+from stillgraph.trace.journal import (
+    AttributePlace,
+    CellPlace,
+    ContentsPlace,
+    Journal,
+    Place,
+    Variable,
+    VariablePlace,
+    births,
+)
 from stillgraph.trace.numbers import Staged
 from stillgraph.trace.recorder import Recorder
 
-_LIMIT = 20_000
 _ATOMS = (
     int,
     float,
@@ -39,6 +47,7 @@ _ATOMS = (
     torch.SymBool,
     Staged,
     Recorder,
+    Journal,
 )
 
 
@@ -69,7 +78,7 @@ class OlderObjects:
     def _walk(self, queue: collections.deque[Any]) -> dict[int, Any]:
         found: dict[int, Any] = {}
         is_outer = self._recorder.is_outer
-        while queue and len(found) < _LIMIT:
+        while queue:
             value = queue.popleft()
             if id(value) in found or (isinstance(value, _ATOMS) and not _is_local_class(value)) or is_outer(value):
                 continue
@@ -132,7 +141,7 @@ def is_held_by(roots: Iterable[Any], target: Any) -> bool:
     """Whether some values are an object, or lead to it by plain references."""
     queue, seen = collections.deque(roots), set[int]()
     kept = []  # what is made on the way, so that nothing else gets its id
-    while queue and len(seen) < _LIMIT:
+    while queue:
         value = queue.popleft()
         if value is target:
             return True

@@ -58,13 +58,9 @@ def a_conditional_expression_as_a_key(x: Tensor) -> Any:
 
 
 @refused("SG201", X)
-def a_method_of_either(x: Tensor) -> Any:
-    for _ in range(3):
-        if x.norm() <= 1:
-            break
-        x = x.mean(0)
-    length = x.norm
-    return x + length()
+def five_that_meet(x: Tensor) -> Any:
+    rows = [x if x[0] > i else x.unsqueeze(0) for i in range(5)]
+    return torch.block_diag(*rows)
 
 
 @refused("SG201", torch.ones(2, 2))

@@ -98,4 +98,4 @@ def test_a_constant_that_a_loop_carries() -> None:
     text = str(program_of(settle, P))
     assert "'done' or 'step'" in text.splitlines()[0]
     assert "x_1, status = while (x = add, status = return_value)" in text
-    assert "test eq = status == 1" in text
+    assert "test eq = status == 0" in text

@@ -80,7 +80,7 @@ def written(s: Tensor, v: Tensor) -> Pair:
 
 
 FUNCTIONS = [branch_then_loop, loop_then_branch, two_loops, of_known_length, written]
-REFUSED = (loop_then_branch, two_loops, written)
+REFUSED = (loop_then_branch, written)
 CALLS = [(s, v) for s in (0.5, -1.0, 3.0, 1.5) for v in ([-1.0, -2.0], [1.0, 2.0, -1.0])]
 
 
