@@ -341,6 +341,8 @@ def in_(item: Any, container: Any) -> Any:
         return truth_number(capture, call(method, container, item))
     if lists.is_spread(container):
         return lists.contains(capture, container, item)
+    if isinstance(container, (list, tuple, dict, set, frozenset)) and holds_unknown(item):
+        raise refuse("SG211", "a dict or set is looked for that has a key on some paths only", location=here())
     if isinstance(container, (dict, set, frozenset)) and table_of(container) is not None:
         return tables.has(capture, container, item)
     if entries.is_staged_key(container, item):
@@ -361,7 +363,7 @@ def in_(item: Any, container: Any) -> Any:
         return entries.contains(container, item)
     if isinstance(container, StagedEntries):
         return entries.contains(container, item)
-    if isinstance(container, (list, tuple)) and (holds_unknown(item) or holds_unknown(container)):
+    if isinstance(container, (list, tuple)) and holds_unknown(container):
         message = "a list or tuple is looked through in which a dict or set has a key on some paths only"
         raise refuse("SG211", message, location=here())
     if isinstance(container, torch.Tensor):
