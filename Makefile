@@ -7,7 +7,7 @@ INSTALLED := $(VENV)/.installed
 # One thread per process: the tests already run in as many processes as there are cores to use.
 TEST := OMP_NUM_THREADS=1 $(PYTHON) -m pytest -q -n 2 --dist worksteal
 
-.PHONY: install demo test test-all lint bench docs clean
+.PHONY: install demo test test-all shares lint bench docs clean
 .DEFAULT_GOAL := test
 
 install: $(INSTALLED)
@@ -26,6 +26,10 @@ test: $(INSTALLED)
 test-all: $(INSTALLED)
 	@tools/install-browser
 	@$(TEST)
+
+shares: $(INSTALLED)
+	@$(TEST) -m "not slow" --whole --junitxml=build/measured.xml || true
+	@tools/shares build/measured.xml
 
 lint: $(INSTALLED)
 	@$(PYTHON) -m ruff check .
