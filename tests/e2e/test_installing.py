@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -43,7 +44,9 @@ def fresh(built: Built, tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def run(*command: str, cwd: Path | None = None, status: int = 0) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=cwd)
+    """Run a command that sees no other copy of the project than what is installed."""
+    alone = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=cwd, env=alone)
     assert done.returncode == status, done.stdout + done.stderr
     return done
 
