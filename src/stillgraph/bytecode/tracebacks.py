@@ -5,15 +5,14 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 from types import CodeType, TracebackType
 from typing import Any, NoReturn
 
+from stillgraph.core.files import folder_of_ours
 from stillgraph.core.rewritten import HELD, is_block, is_rewritten, resumes
 from stillgraph.core.tracebacks import entries_of
 
-_PACKAGE = Path(__file__).parent.parent
-_OURS = tuple(f"{_PACKAGE / name}/" for name in ("bytecode", "operators"))
+_OURS = tuple(map(folder_of_ours, ("bytecode", "operators")))
 
 
 def clean(error: BaseException) -> None:

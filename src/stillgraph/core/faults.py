@@ -9,7 +9,7 @@ from types import CodeType, TracebackType
 from typing import Any
 
 from stillgraph.core.diagnostics import StillgraphError
-from stillgraph.core.files import is_ours, is_users
+from stillgraph.core.files import folder_of_ours, is_ours, is_users
 from stillgraph.core.interrupts import is_interrupt
 from stillgraph.core.rewritten import is_rewritten
 from stillgraph.core.tracebacks import entries_of
@@ -81,14 +81,11 @@ def is_raised_by_ours(error: BaseException) -> bool:
 
 def _runs(code: CodeType) -> bool:
     """Whether code runs the user's, instruction by instruction: what one of these does is done from the user's line."""
-    file = _RUNNING.get(code.co_name)
-    return file is not None and code.co_filename.endswith(file)
+    folder, file = os.path.split(code.co_filename)
+    return _RUNNING.get(code.co_name) == file and (folder + os.sep).startswith(folder_of_ours("bytecode"))
 
 
-_RUNNING = {
-    name: os.path.join("stillgraph", "bytecode", file)
-    for name, file in (("_steps", "interpreter.py"), ("run_in", "resuming.py"), ("resume", "resuming.py"))
-}
+_RUNNING = {"_steps": "interpreter.py", "run_in": "resuming.py", "resume": "resuming.py"}
 
 
 def _instruction(entry: TracebackType) -> str:

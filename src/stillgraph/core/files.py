@@ -39,6 +39,11 @@ _BELOW_TORCH = tuple(  # what torch itself requires and calls
 )
 
 
+def folder_of_ours(name: str) -> str:
+    """The path of one of stillgraph's packages, with a separator at its end."""
+    return _OURS + name + os.sep
+
+
 def path_in_torch(*names: str) -> str:
     """The path of a file or, where the last name is empty, of a folder inside torch."""
     return os.path.join(_TORCH, *names)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import copy
 import dis
-import os
 import re
 import sys
 from bdb import BdbQuit
@@ -19,7 +18,7 @@ from torch import fx
 
 from stillgraph.core.diagnostics import Side, StillgraphError, refuse
 from stillgraph.core.faults import unwinds
-from stillgraph.core.files import is_ours, is_torch
+from stillgraph.core.files import folder_of_ours, is_ours, is_torch
 from stillgraph.core.location import Location
 from stillgraph.core.lookup import is_exactly
 from stillgraph.core.weak_cache import weakly_cached
@@ -416,7 +415,7 @@ _OF_NO_DIMENSION = ("iteration over a 0-d tensor", "len() of a 0-d tensor")  # w
 _PYTHONS_OWN = (IndexError, KeyError, ZeroDivisionError, NameError)  # of values the capture knows
 
 
-_HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep  # what goes wrong here by itself is a fault of ours
+_HERE = folder_of_ours("trace")  # what goes wrong here by itself is a fault of ours
 
 
 def _raised_by_rewritten(recorder: Recorder, error: BaseException) -> bool:

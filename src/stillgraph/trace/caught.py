@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import os
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ from typing import Any, NoReturn
 import torch
 
 from stillgraph.core.diagnostics import refuse
-from stillgraph.core.files import is_ours
+from stillgraph.core.files import folder_of_ours, is_ours
 from stillgraph.trace.frames import here
 from stillgraph.trace.numbers import Staged
 from stillgraph.trace.raised import Raised, is_plain
@@ -56,10 +55,9 @@ class Caught(Staged):
 
 def _hands_on(file: str) -> bool:
     """Whether code that reads what only the run knows of an exception just hands that on: no operator of the user's."""
-    return file == contextlib.__file__ or (is_ours(file) and not file.startswith(_OPERATORS))
+    return file == contextlib.__file__ or (is_ours(file) and not file.startswith(folder_of_ours("operators")))
 
 
-_OPERATORS = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "operators") + os.sep
 _OWN = ("stands_for", "_refuse")
 _HELD = ("__cause__", "__context__", "__dict__", "__notes__", "__suppress_context__", "__traceback__")
 """What an exception has that no ``raise`` gives it by its arguments."""
