@@ -43,3 +43,11 @@ def test_each_module_of_the_bytecode_front_end_is_told_of() -> None:
     assert [each for each in sorted(told) if not (package / each).exists()] == []
     modules = {f"bytecode/{path.name}" for path in (package / "bytecode").glob("*.py")} - {"bytecode/__init__.py"}
     assert sorted(modules - told) == []
+
+
+def test_the_changelog_has_one_short_line_for_each_change() -> None:
+    lines = (ROOT / "CHANGELOG.md").read_text().splitlines()
+    assert len(lines) < 150, "merge lines of one kind: git keeps the stories"
+    assert [line for line in lines if len(line) > 120] == []
+    continued = [line for line in lines[lines.index("## [Unreleased]") :] if line and not line.startswith(("- ", "#"))]
+    assert continued == [], "each change is one line"
