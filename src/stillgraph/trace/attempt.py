@@ -160,7 +160,7 @@ class CaptureAttempt:
                     with (
                         self.watch.phase(RECORDING),
                         self.session.witness.watching(),
-                        self.session.reads.environment.watched(),
+                        self.session.reads.environment.watched(lambda: self.session.in_arm),
                         self.watch.watching(),
                     ):
                         value = self._call(call, args, kwargs)

@@ -6,7 +6,7 @@ import contextlib
 import os
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any, NoReturn
 
@@ -26,10 +26,12 @@ class Environment:
         self._written: dict[bytes, None] = {}
         self._whole = False
         self._thread = 0
+        self._in_arm: Callable[[], bool] = lambda: False
 
     @contextlib.contextmanager
-    def watched(self) -> Iterator[None]:
-        """Note what happens to ``os.environ`` in the body."""
+    def watched(self, in_arm: Callable[[], bool]) -> Iterator[None]:
+        """Note what happens to ``os.environ`` in the body; ``in_arm`` tells whether that is in an arm."""
+        self._in_arm = in_arm
         self._thread = threading.get_ident()
         if type(os.environ) is not _ENVIRON:  # the user has put something else there
             self._whole = True
@@ -70,10 +72,8 @@ class Environment:
         """
         if old == new or not self._is_noted():
             return
-        from stillgraph.trace.recorder import current  # which holds what has been read, this included
-
-        name, capture = os.fsdecode(key), current()
-        if capture is not None and capture.in_arm:
+        name = os.fsdecode(key)
+        if self._in_arm():
             self._refuse_write(key, old, f"the environment variable {name} is changed on one path only")
         if self._whole or (old is not None and self._read.get(key) is not None):
             self._refuse_write(key, old, f"the environment variable {name} is read and then changed")
