@@ -22,12 +22,14 @@ if TYPE_CHECKING:
 
 _STOOD_FOR = (torch.nn.Module._call_impl.__code__, torch.nn.Module._wrapped_call_impl.__code__)  # by `calls`
 _DEMANDS = {"bool": "truth (bool)", "index": "value (as an index)", "int": "value (int)", "float": "value (float)"}
+_DEMANDS["swap"] = "memory, to swap it with another's,"
 _HINTS = {
     "bool": "What asks is not rewritten: Python's own code, a C library's or one marked not_to_static. Write what it "
     "does in a function of your own, as a loop with if, or use torch.where, torch.sort or torch.min.",
     "rows": "What goes through the tensor is not rewritten. Loop over it yourself: for row in tensor: ...",
     "index": "A text or a range of that length cannot be made before the run. Loop in place of it: "
     "for _ in range(n): ...",
+    "swap": "Convert the module outside of the static function, or give what makes it the dtype and device.",
     "hash": "Index a list or tensor with the number; what is a key must be known before the run.",
 }
 _OF_LAYERS = (
@@ -50,7 +52,7 @@ def demanded(session: Session, value: Any, what: str) -> Any:
         Restart: the capture begins anew, knowing more.
         CaptureError: there is no way.
     """
-    if what in ("bool", "int", "index", "float", "text", "hash", "rows"):
+    if what in ("bool", "int", "index", "float", "text", "hash", "rows", "swap"):
         _ask_for_conversion(session)
     if isinstance(value, (StagedInt, StagedBool)) and what in ("bool", "index", "int"):
         decided = _decide_size(session, value, what)
@@ -77,7 +79,8 @@ def demanded(session: Session, value: Any, what: str) -> Any:
     raise refuse("SG301", f"Python {message}", location=here(), hint=by_hand, kind=DemandError)
 
 
-_ASKING = {torch.Tensor.__iter__.__code__, *(each.__code__ for each in POLYFILLS if isinstance(each, FunctionType))}
+_ASKING = {each.__code__ for each in POLYFILLS if isinstance(each, FunctionType)}
+_ASKING |= {torch.Tensor.__iter__.__code__, torch.nn.Parameter.__new__.__code__}
 
 
 def _asks_for_its_caller(code: CodeType) -> bool:

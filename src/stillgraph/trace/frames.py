@@ -80,19 +80,23 @@ def generator_asking() -> CodeType | None:
     return frame.f_code if frame is not None and frame.f_code.co_flags & _GENERATOR else None
 
 
-def is_asked_by(code: CodeType) -> bool:
-    """Whether a piece of code has made the torch call that is being handled."""
+def asking_frame() -> FrameType | None:
+    """The frame that has made the torch call that is being handled."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and is_ours(frame.f_code.co_filename):
         frame = frame.f_back
+    return frame
+
+
+def is_asked_by(code: CodeType) -> bool:
+    """Whether a piece of code has made the torch call that is being handled."""
+    frame = asking_frame()
     return frame is not None and frame.f_code is code
 
 
 def asked_by_layer() -> bool:
     """Whether it is torch's code around layers that asks for a value: a ``ModuleList`` for an index."""
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None and is_ours(frame.f_code.co_filename):
-        frame = frame.f_back
+    frame = asking_frame()
     return frame is not None and is_torch_layer(frame.f_code.co_filename)
 
 

@@ -393,7 +393,7 @@ def write_require(recorder: Recorder, tensor: torch.Tensor, value: Any) -> None:
             fake.requires_grad_(bool(value))  # which raises what eager raises
 
 
-def _require(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
+def require(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
     """``tensor.requires_grad_(value)``."""
     (value,) = _given(args[1:], kwargs, (("requires_grad", True),))
     write_require(recorder, args[0], value)
@@ -412,7 +412,6 @@ def _retain(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> None:
 
 HANDLERS: dict[Any, Callable[..., Any]] = {
     _T.backward: _backward,
-    _T.requires_grad_: _require,
     _T.retain_grad: _retain,
     torch.autograd.backward: _backward_of_all,
     torch.autograd.grad: _grad,

@@ -13,6 +13,7 @@ from torch import fx
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.core.parcel import is_parcels
+from stillgraph.program.context import current_context
 from stillgraph.program.facts import fact
 from stillgraph.program.guards import (
     AliasGuard,
@@ -290,6 +291,8 @@ class Inputs:
         source = self.finder.find(value)
         if source is None and is_made_of_fakes(value, recorder.is_new(value)):
             raise refuse_class(type(value), "is computed with", location=here())
+        if source is None and isinstance(value, torch.nn.Parameter) and recorder.is_new(value):
+            return self._made_anew(value)
         kind = "tensor"
         if isinstance(source, Slot):
             kind = {"_parameters": "parameter", "_buffers": "buffer"}.get(source.table, "tensor")
@@ -300,6 +303,23 @@ class Inputs:
         else:
             self.guards += tensor_guards(value, source, (False,) * value.dim())
         return self._add(Input(self._name(source), kind, source, recorder.fake_of(value)), value)
+
+    def _made_anew(self, value: torch.Tensor) -> fx.Node:
+        """The node for a parameter that torch has made, unseen, of a tensor from before.
+
+        Each call makes one of its memory, outside of all branches and loops: any of them may come to it next.
+        """
+        recorder = self.recorder
+        assert recorder is not None
+        with torch._C.DisableTorchFunction():
+            memory = value.detach()
+        source = Held(f"constant_{len(self.inputs)}", memory)
+        node = self._add(Input(self._name(source), "tensor", source, recorder.fake_of(memory)), memory)
+        made = recorder.root.graph.call_function(torch.nn.Parameter, (node, value.requires_grad))
+        made.meta.update(val=recorder.fake_of(value), location=here(), context=current_context())
+        for each in (value, recorder.fake_of(value)):
+            recorder.root.define(each, made)
+        return made
 
     def state(self, value: Any, source: Source) -> Any:
         """The staged number for a Python number that the call reads and writes."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from types import CodeType
 from typing import Any
@@ -43,7 +44,7 @@ class Knowledge:
         """Add what ended an attempt."""
         match restart.kind, restart.what:
             case "convert", (codes, names):
-                self.convert |= codes
+                self.convert |= {each for code in codes for each in _with_inner(code)}
                 self.watch |= names
             case "convert_libraries", _:
                 self.convert_libraries = True
@@ -110,3 +111,11 @@ class Options:
 
     unroll_limit: int = 64
     for_calls: bool = True  # a file has no lists that grow with each call, and no plain floats of the run
+
+
+def _with_inner(code: CodeType) -> Iterator[CodeType]:
+    """Code and that of the functions that it defines: they are followed with it."""
+    yield code
+    for each in code.co_consts:
+        if isinstance(each, CodeType):
+            yield from _with_inner(each)

@@ -28,6 +28,7 @@ from stillgraph.trace.numbers import StagedNumber, is_mixed, is_number, kind_of
 from stillgraph.trace.on_fakes import takes_no_such_size, wants_plain_sizes
 from stillgraph.trace.spelling import as_node
 from stillgraph.trace.symbolic import is_fake, is_unknown
+from stillgraph.trace.tensor_classes import HANDLERS as CLASSES
 
 if TYPE_CHECKING:
     from stillgraph.trace.recorder import Recorder
@@ -522,6 +523,7 @@ HANDLERS: dict[Any, Callable[..., Any]] = {
     **packed.HANDLERS,
     **recurrent.HANDLERS,
     **sparse.HANDLERS,
+    **CLASSES,
     **dict.fromkeys((torch.zeros, torch.ones, torch.empty, torch.full, torch.rand, torch.randn), _sized),
     **COLLECTIVES,
 }

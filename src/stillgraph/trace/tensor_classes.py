@@ -10,14 +10,16 @@ from stillgraph.core.diagnostics import refuse
 from stillgraph.core.location import Location
 from stillgraph.core.lookup import class_member
 from stillgraph.trace.containers import holds_staged
-from stillgraph.trace.frames import here
-from stillgraph.trace.symbolic import is_fake
+from stillgraph.trace.frames import asking_frame, here
+from stillgraph.trace.gradients import require
+from stillgraph.trace.symbolic import FakeTensor, is_fake
 
 if TYPE_CHECKING:
     from stillgraph.trace.recorder import Recorder
 
 _PLAIN = (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer)
 _MADE_BY = tuple(class_member(kind, "__new__") for kind in _PLAIN)
+_MADE_IN = {kind.__new__.__code__: kind for kind in (torch.nn.Parameter, torch.nn.Buffer)}  # of other tensors, by code
 _COMPUTED = "the class is asked of a tensor that is computed, where another tensor is of a class of its own"
 _MADE = "Make it outside the static function, of the plain tensors that the function gives."
 _HINT = "Ask for the class of the argument itself, or pass tensor.as_subclass(torch.Tensor)."
@@ -32,10 +34,16 @@ def is_instance(recorder: Recorder, value: torch.Tensor, kinds: Any) -> bool:
     real = recorder.from_before(value)
     if real is not None:
         return isinstance(real, kinds)
+    kinds = _without_fakes(kinds)
     plain = isinstance(value, kinds)
     if any(isinstance(each, kinds) is not plain for each in _of_classes_of_their_own(recorder)):
         raise refuse("SG301", _COMPUTED, location=here(), hint=_HINT)
     return plain
+
+
+def _without_fakes(kinds: Any) -> Any:
+    """Classes to ask for, without that of what stands for tensors in a capture: torch's code treats those apart."""
+    return tuple(map(_without_fakes, kinds)) if isinstance(kinds, tuple) else () if kinds is FakeTensor else kinds
 
 
 def class_of_tensor(recorder: Recorder, value: torch.Tensor) -> type:
@@ -97,3 +105,36 @@ def refuse_class(kind: type, what: str, location: Location | None = None) -> Bas
     """The refusal of a tensor of a class of its own that the function makes."""
     message = f"a {kind.__name__}, a tensor of a class of its own that the function makes, {what}"
     return refuse("SG304", message, location=location, hint=_MADE)
+
+
+# ---- parameters and buffers that torch's code makes, which is not followed: those of a layer that the function makes
+def _detach(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
+    """``tensor.detach()``: torch's classes begin with it where they make a tensor of their own of another one."""
+    kind, options = _being_made()
+    if kind is not None and _is_to_be_swapped():
+        recorder.tensor_demanded(args[0], "swap")
+    return recorder.record(kind or func, args, options if kind else kwargs)
+
+
+def _require(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
+    """``tensor.requires_grad_(value)``: with it they go on, when it has been made already."""
+    return require(recorder, func, args, kwargs) if _being_made()[0] is None else args[0]
+
+
+def _being_made() -> tuple[Any, dict[str, Any]]:
+    """The class that is at work, and what it has been told besides the tensor."""
+    frame = asking_frame()
+    kind = None if frame is None else _MADE_IN.get(frame.f_code)
+    if frame is None or kind is None:
+        return None, {}
+    return kind, {name: frame.f_locals[name] for name in ("requires_grad", "persistent") if name in frame.f_locals}
+
+
+def _is_to_be_swapped() -> bool:
+    """Whether ``module.to`` and its kin make the parameter: where eager PyTorch sets ``data``, they swap fakes."""
+    frame = asking_frame()
+    by = None if frame is None else frame.f_back
+    return by is not None and by.f_code is torch.nn.Module._apply.__code__ and is_fake(by.f_locals.get("param"))
+
+
+HANDLERS = {torch.Tensor.detach: _detach, torch.Tensor.requires_grad_: _require}
