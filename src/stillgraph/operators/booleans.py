@@ -24,6 +24,7 @@ from stillgraph.operators.sequences import Listed, StagedEntries
 from stillgraph.operators.truth import truth, truth_number
 from stillgraph.program.constants import is_constant
 from stillgraph.trace.caught import Caught, CaughtPart
+from stillgraph.trace.demanded import ask_for_the_object
 from stillgraph.trace.entries import container_of, find, holds_unknown, some_keys, table_of
 from stillgraph.trace.frames import called, here
 from stillgraph.trace.identities import Origin
@@ -140,6 +141,8 @@ def is_(left: Any, right: Any) -> Any:
     if isinstance(left, StagedBool) and isinstance(right, StagedBool):
         return eq(left, right)
     if any(_may_be_same(value, other) for value, other in ((left, right), (right, left))):
+        for value in (left, right):
+            ask_for_the_object(capture, value)
         message = "whether two values are one object is asked, of which only the run knows what they are"
         raise refuse("SG301", message, location=here(), hint="Compare them with ==.")
     return False

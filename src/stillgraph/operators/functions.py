@@ -32,6 +32,7 @@ from stillgraph.operators.sorting import sorted_
 from stillgraph.operators.stores import del_attr, del_item, del_past_class, item, set_attr, set_item, set_past_class
 from stillgraph.trace.arms import emit_raise
 from stillgraph.trace.arrays import StagedArray
+from stillgraph.trace.demanded import ask_for_the_object
 from stillgraph.trace.entries import container_of, some_keys, table_of
 from stillgraph.trace.frames import called, here, module_here
 from stillgraph.trace.journal import MISSING
@@ -226,9 +227,10 @@ def _divergence(p: Any, q: Any) -> Any:
 
 def _id(value: Any) -> int:
     """``id``: of what is made in the run, only the run knows it."""
-    if isinstance(value, Staged) or is_fake(value):
-        raise refuse("SG301", "the id of a value is asked for that only the run knows", location=here())
     capture = session()
+    if isinstance(value, Staged) or is_fake(value):
+        ask_for_the_object(capture, value)
+        raise refuse("SG301", "the id of a value is asked for that only the run knows", location=here())
     if capture is not None:
         capture.compared = True
         value = capture.original(value)

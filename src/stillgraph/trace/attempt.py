@@ -94,8 +94,8 @@ class CaptureAttempt:
         self.session.locator.beginning = place_of(called_function(function, args))
         self.inputs.recorder = session = self.session
         session.watch = watch
-        journal, changing, grown = session.journal, session.changing, session.grown
-        self.promotion = Promotion(self.finder, self.inputs, journal, knowledge, changing, grown)
+        journal, promoted, grown = session.journal, session.promoted, session.grown
+        self.promotion = Promotion(self.finder, self.inputs, journal, knowledge, promoted, grown)
         session.can_follow_methods = front_end.following is not None
         session.for_segments = self.front_end.for_segments
         audits.before_capture()
@@ -408,7 +408,7 @@ class CaptureAttempt:
         if not is_first:
             raise Restart("promote", source)
         self.promotion.places.add(place.key)
-        self.journal.write(place, self.inputs.state(value, source))
+        self.journal.write(place, self.promotion.state(value, source))
 
     def _program(
         self,

@@ -105,9 +105,19 @@ def ask_for_constants(session: Session, number: StagedNumber) -> None:
         if node.name not in behind:
             behind.add(node.name)
             queue += node.all_input_nodes
-    sources = {source for name, source in session.changing.items() if name in behind}
+    sources = {source for name, source in session.promoted.items() if name in behind}
+    sources &= session.knowledge.changing
     if sources:
         raise Restart("constant", sources)
+
+
+def ask_for_the_object(session: Session | None, value: Any) -> None:
+    """Begin anew where a number is asked to be an object, and is an input only because it changes with the calls."""
+    if session is None or not isinstance(value, StagedNumber):
+        return
+    source = session.promoted.get(session.region.node_of(value).name)
+    if source is not None:
+        raise Restart("object", source)
 
 
 def _is_asked_by_rewritten_code(session: Session, *, left_to_python: bool = False) -> bool:

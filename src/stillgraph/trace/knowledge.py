@@ -74,6 +74,9 @@ class Knowledge:
                 self.quiet.add(function)
             case "not_tail", code:
                 self.not_tail.add(code)
+            case "object", source:
+                self.promote.discard(source)
+                self.keep.add(source)
             case "constant", sources:
                 self.promote -= sources
             case "aliases", _:

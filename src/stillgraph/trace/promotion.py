@@ -35,7 +35,7 @@ class Promotion:
         knowledge: of the capture.
         places: keys of the places whose numbers are inputs of the program, not guards.
         sources: where those are.
-        changing: the numbers that differ from call to call, by the names of their inputs.
+        promoted: where the numbers are, by the names of their inputs.
         grown: what stands for the lists that the call makes longer, by the ids of those.
         put: keys of the places where inputs were put before the code ran.
         only_put: those that the code has not written.
@@ -45,7 +45,7 @@ class Promotion:
     inputs: Inputs
     journal: Journal
     knowledge: Knowledge
-    changing: dict[str, Source]
+    promoted: dict[str, Source]
     grown: dict[int, Any]
     places: set[Any] = field(default_factory=set)
     sources: set[Source] = field(default_factory=set)
@@ -54,9 +54,13 @@ class Promotion:
 
     def argument(self, value: float, source: Source) -> Any:
         """What the function gets in place of a number that differs from call to call."""
-        number = self.inputs.state(value, source)
         self.sources.add(source)
-        self.changing[self.inputs.nodes[-1].name] = source
+        return self.state(value, source)
+
+    def state(self, value: Any, source: Source) -> Any:
+        """The input for a number."""
+        number = self.inputs.state(value, source)
+        self.promoted[self.inputs.nodes[-1].name] = source
         return number
 
     def run(self) -> None:
@@ -74,10 +78,8 @@ class Promotion:
                 continue
             if not isinstance(source, Item):
                 self.places.add(self._place(source).key)
-            self._put(source, self.inputs.state(self._at(source), source))
+            self._put(source, self.state(self._at(source), source))
             self.sources.add(source)
-            if source in self.knowledge.changing:
-                self.changing[self.inputs.nodes[-1].name] = source
 
         for source, element in self.knowledge.lists.items():
             grown: list[Any] = self.finder.value_at(source)

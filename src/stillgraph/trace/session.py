@@ -107,7 +107,7 @@ class Session(BothSides):
         self.schedules = False  # whether the program steps a learning rate scheduler
         self.knowledge, self.options = knowledge, options
         self.for_calls = options.for_calls
-        self.changing: dict[str, Source] = {}  # by input: where numbers are that only differ between calls
+        self.promoted: dict[str, Source] = {}  # by input: where numbers are that the call writes, or that differ
         self.outer_cells: dict[int, str] = {}  # closure cells from before the capture
         self.wrapped: dict[int, torch.nn.Module] = {}  # modules of whose wrappers the program has steps
         self.sharded: dict[int, str] = {}  # their parameters, each only a part unless its module is being called

@@ -227,6 +227,11 @@ def test_so_it_is_through_bytecode_and_in_segments() -> None:
         agrees(exchanged, Holder, Node, full_graph=False)
 
 
+@pytest.mark.parametrize("function", [toggled, exchanged, by_id])
+def test_a_number_is_the_object_that_it_was_in_segments_too(function: Callable[..., Any]) -> None:
+    agrees(function, Holder, MAKES["a number"], full_graph=False)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("front_end", ["source", "bytecode"])
 @pytest.mark.parametrize("made", MAKES)
@@ -240,8 +245,7 @@ def test_every_kind_of_object_in_every_place(made: str, front_end: str) -> None:
             if unhashable and function is as_a_key:
                 continue  # or equal keys
             agrees(function, Holder, MAKES[made], full_graph=True)
-            if made != "a number":  # which one segment hands to the next has no identity
-                agrees(function, Holder, MAKES[made], full_graph=False)
+            agrees(function, Holder, MAKES[made], full_graph=False)
         for holder in (Slots, Described, OfTheClass):
             agrees(toggled, holder, MAKES[made], full_graph=True)
 
@@ -261,7 +265,7 @@ def toggled_global(x: Tensor) -> Tensor:
 
 
 @pytest.mark.parametrize("full_graph", [True, False])
-@pytest.mark.parametrize("make", [Node, torch.nn.ReLU])
+@pytest.mark.parametrize("make", [Node, torch.nn.ReLU, MAKES["a number"]])
 def test_globals_and_outer_variables_too(make: Callable[[], Any], full_graph: bool) -> None:
     global LAST, ONE, TWO
     LAST = ONE = make()
