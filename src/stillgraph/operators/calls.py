@@ -300,7 +300,7 @@ def call_function(capture: Session, function: FunctionType, args: tuple[Any, ...
     note_outer_variables(capture, original)
     capture.depth.enter()
     try:
-        with TablesSeen(capture, function, args):
+        with TablesSeen(capture, function, args), capture.depth.of(function.__code__, capture.is_rewritten):
             arm = capture.in_arm
             return _call_in_arm(capture, original, function, args, kwargs) if arm else function(*args, **kwargs)
     finally:

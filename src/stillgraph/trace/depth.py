@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from types import CodeType, FrameType
+from typing import cast
 
-from stillgraph.core.files import is_ours
+from stillgraph.core.files import is_ours, is_torch
 
 _FRAMES = 16  # at most, of ours for each of the user's
 
@@ -22,16 +25,18 @@ class Depth:
         self.limit = sys.getrecursionlimit()
         self._left = self.limit - _frames()
 
-    @contextlib.contextmanager
-    def raised(self) -> Iterator[None]:
-        """A block in which Python takes more frames. A limit that the user's code sets inside stays, as in eager."""
-        raised = self.limit * _FRAMES
-        sys.setrecursionlimit(raised)
-        try:
-            yield
-        finally:
-            if sys.getrecursionlimit() == raised:
-                sys.setrecursionlimit(self.limit)
+    def raised(self) -> AbstractContextManager[None]:
+        """A block in which Python takes more frames: code that the capture follows runs there, or code of ours."""
+        return _limited(self.limit * _FRAMES)
+
+    def of(self, code: CodeType, is_rewritten: Callable[[CodeType], bool]) -> AbstractContextManager[None]:
+        """A block in which this code is called: it goes as deep as in eager PyTorch if nothing of ours is between."""
+        file = code.co_filename
+        return self.raised() if is_rewritten(code) or is_torch(file) or is_ours(file) else self.as_eager()
+
+    def as_eager(self) -> AbstractContextManager[None]:
+        """A block for code that the capture does not follow: no frame of ours is between, so it goes as deep as eager."""
+        return _limited(_all_frames() + max(self._left, 0))
 
     def enter(self) -> None:
         """A function of the user's is about to run.
@@ -46,6 +51,25 @@ class Depth:
     def leave(self) -> None:
         """It has ended, or was not run."""
         self._left += 1
+
+
+@contextlib.contextmanager
+def _limited(limit: int) -> Iterator[None]:
+    """A block with another limit of Python's. One that the user's code sets inside stays, as it does in eager PyTorch."""
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(limit)
+    try:
+        yield
+    finally:
+        if sys.getrecursionlimit() == limit:
+            sys.setrecursionlimit(before)
+
+
+def _all_frames() -> int:
+    count, frame = 0, cast("FrameType | None", sys._getframe())
+    while frame is not None:
+        count, frame = count + 1, frame.f_back
+    return count
 
 
 def _frames() -> int:

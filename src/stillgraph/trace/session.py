@@ -164,7 +164,8 @@ class Session(BothSides):
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if args and is_spread(args[0]):
             return torch_call(self, func, args, kwargs or {})
-        return super().__torch_function__(func, types, args, kwargs)
+        with self.depth.raised():  # code that is not followed may call it
+            return super().__torch_function__(func, types, args, kwargs)
 
     def repeated(self, items: Any, count: Any) -> Any:
         """As `Recorder.repeated`: a list whose length only the run knows."""
@@ -432,10 +433,9 @@ class Session(BothSides):
     def left_behind(self) -> tuple[int, list[Any]] | None:
         """As `Recorder.left_behind`; the values are nodes of the open region."""
         effects, values = self.effects_so_far()
-        if not effects:
-            return None
-        self.midway.append(tuple(effects))
-        return len(self.midway) - 1, values
+        if effects:
+            self.midway.append(tuple(effects))
+        return (len(self.midway) - 1, values) if effects else None
 
     def effects_so_far(self, keys: set[Hashable] | None = None) -> tuple[list[Effect], list[Any]]:
         """The effects of what was written until now, and the nodes of the open region for their values.

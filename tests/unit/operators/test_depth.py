@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 import sys
 import warnings
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
+import torch
 from torch import Tensor
 
 import stillgraph as sg
@@ -82,14 +84,41 @@ def test_pythons_limit_is_as_it_was() -> None:
 
 
 def test_a_limit_that_the_code_sets_stays() -> None:
+    depth = Depth()
     before = sys.getrecursionlimit()
     try:
-        with Depth().raised():
+        with depth.raised():
             assert sys.getrecursionlimit() > before
             sys.setrecursionlimit(before + 500)
         assert sys.getrecursionlimit() == before + 500
     finally:
         sys.setrecursionlimit(before)
-    with Depth().raised():
-        pass
+    with depth.raised(), depth.as_eager():
+        assert sys.getrecursionlimit() < before + 200
     assert sys.getrecursionlimit() == before
+
+
+def nested(depth: int) -> list[Any]:
+    made: list[Any] = []
+    for _ in range(depth):
+        made = [made]
+    return made
+
+
+@pytest.mark.filterwarnings("ignore:the capture of")  # a segment hands on no list of that depth: plain PyTorch does
+@pytest.mark.parametrize(
+    "options", [{}, pytest.param({"full_graph": False}, marks=pytest.mark.slow)], ids=["full", "segments"]
+)
+def test_what_is_not_followed_goes_no_deeper_than_in_eager(options: dict[str, Any]) -> None:
+    def copies(x: Tensor, depth: int) -> Tensor:
+        held = nested(depth)
+        try:
+            copy.deepcopy(held)
+        except RecursionError:
+            return x - 1
+        return x + 1
+
+    static, limit = sg.to_static(copies, backend="eager", **options), sys.getrecursionlimit()
+    for depth in (50, 1500):
+        assert torch.equal(static(P, depth), copies(P, depth))
+        assert sys.getrecursionlimit() == limit
