@@ -20,6 +20,7 @@ from stillgraph.bytecode.decode import Instruction
 from stillgraph.bytecode.frame import NULL
 from stillgraph.bytecode.showing import CONTAINERS
 from stillgraph.core.files import is_our_module
+from stillgraph.core.lookup import is_exactly
 from stillgraph.core.parcel import opened
 
 _SHALLOW = frozenset(
@@ -64,7 +65,7 @@ def goes_deep(each: Instruction, operands: Sequence[Any]) -> bool:
     if each.name in ("LOAD_ATTR", "LOAD_METHOD"):
         special = each.argument.startswith("__") and each.argument not in _SPECIAL_METHODS
         return (special or each.argument in _LEADING) and not _is_flat(operands[0])
-    if each.name == "CONTAINS_OP" and type(operands[1]) is dict and type(operands[0]) in (int, str):
+    if each.name == "CONTAINS_OP" and type(operands[1]) is dict and is_exactly(operands[0], (int, str)):
         return False
     if each.name.startswith("CALL"):
         function = operands[1] if operands[0] is NULL else operands[0]

@@ -10,7 +10,7 @@ from typing import Any
 from stillgraph.bytecode.called import called
 from stillgraph.bytecode.decode import Instruction
 from stillgraph.bytecode.frame import Frame, contents
-from stillgraph.core.lookup import own_attributes
+from stillgraph.core.lookup import is_exactly, own_attributes
 from stillgraph.core.parcel import opened
 
 _CALLS = frozenset({"CALL", "CALL_KW", "CALL_FUNCTION_EX"})
@@ -36,7 +36,7 @@ def dropped(frame: Frame, each: Instruction) -> Iterator[Any]:
 
 
 def _elements(container: Any) -> Iterator[Any]:
-    if type(container) in _CONTAINERS:
+    if is_exactly(container, _CONTAINERS):
         yield from container.values() if type(container) is dict else container
 
 

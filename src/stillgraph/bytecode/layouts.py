@@ -13,6 +13,7 @@ from stillgraph.bytecode.lifetimes import held_by, is_missed, referred_to
 from stillgraph.bytecode.parcels import is_plain, passes_exceptions
 from stillgraph.bytecode.prepared import prepared
 from stillgraph.bytecode.tries import is_with, only_reraises
+from stillgraph.core.lookup import is_exactly
 from stillgraph.core.parcel import Parcel, opened, parcel
 from stillgraph.trace.journal import MISSING
 from stillgraph.trace.session import session
@@ -186,7 +187,7 @@ def packed(values: Sequence[Any], closed: frozenset[int] = frozenset()) -> list[
 
     def pack(number: int, value: Any) -> Any:
         made = parcel(number, value)
-        return made if type(value) in _DATA else known.setdefault(id(value), made)
+        return made if is_exactly(value, _DATA) else known.setdefault(id(value), made)
 
     return [
         value if is_plain(value) and number not in closed else pack(number, value)

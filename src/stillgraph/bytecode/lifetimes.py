@@ -16,7 +16,7 @@ import torch
 
 from stillgraph.bytecode.iteration import Iteration
 from stillgraph.core.files import is_dependency
-from stillgraph.core.lookup import class_member, own_attributes
+from stillgraph.core.lookup import class_member, is_exactly, own_attributes
 from stillgraph.core.parcel import Parcel
 from stillgraph.core.weak_cache import weakly_cached
 from stillgraph.operators.closing import is_followed, may_wait_in_a_block, waits_in_a_block
@@ -46,7 +46,7 @@ def is_missed(value: Any, referred: frozenset[int] = frozenset()) -> bool:
         value: what a variable holds.
         referred: the ids of objects to which the code holds weak references.
     """
-    if type(value) in _PLAIN and not referred:
+    if is_exactly(value, _PLAIN) and not referred:
         return False
     return _is_missed(value, referred, session(), set())
 
@@ -64,7 +64,7 @@ def held_by(values: Iterable[Any]) -> frozenset[int]:
     queue = list(values)
     while queue:
         value = queue.pop()
-        if type(value) in _PLAIN or isinstance(value, (*_NEVER, Parcel)) or id(value) in found:
+        if is_exactly(value, _PLAIN) or isinstance(value, (*_NEVER, Parcel)) or id(value) in found:
             continue
         found[id(value)] = value
         queue += _inside(value)
@@ -78,7 +78,7 @@ def _is_missed(value: Any, referred: frozenset[int], capture: Session | None, se
             return True  # it has been kept so far
     if id(value) in referred:
         return True
-    if type(value) in _PLAIN or isinstance(value, _NEVER) or id(value) in seen:
+    if is_exactly(value, _PLAIN) or isinstance(value, _NEVER) or id(value) in seen:
         return False
     seen.add(id(value))
     return _is_kept(value, capture) or any(_is_missed(each, referred, capture, seen) for each in _inside(value))
@@ -131,7 +131,7 @@ def ends_with_it(value: Any) -> bool:
 
 def cleans_up(value: Any) -> bool:
     """Whether it is, or holds, an iterator over a generator that may have something to clean up when that is gone."""
-    if type(value) in _PLAIN or isinstance(value, _NEVER):
+    if is_exactly(value, _PLAIN) or isinstance(value, _NEVER):
         return False
     return any(isinstance(each, _ENDING) and may_wait_in_a_block(each) for each in (value, *_all_inside(value)))
 
@@ -142,7 +142,7 @@ def _all_inside(value: Any) -> Iterator[Any]:
     waiting = deque(_inside(value))
     while waiting and len(seen) < _MOST:
         each = waiting.popleft()
-        if type(each) in _PLAIN or isinstance(each, _NEVER) or id(each) in seen:
+        if is_exactly(each, _PLAIN) or isinstance(each, _NEVER) or id(each) in seen:
             continue
         seen.add(id(each))
         yield each

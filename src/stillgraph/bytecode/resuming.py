@@ -21,6 +21,7 @@ from stillgraph.bytecode.segments import Segment
 from stillgraph.bytecode.table import MOVES, taken
 from stillgraph.bytecode.tracebacks import raise_again, unchanged
 from stillgraph.bytecode.way import Done, Passed
+from stillgraph.core.lookup import is_exactly
 from stillgraph.trace.session import session
 
 
@@ -311,14 +312,14 @@ def _is_by_hand(frame: Frame, breaks: Breaks) -> bool:
     if each.name in MOVES or each.name == "SET_FUNCTION_ATTRIBUTE" or frame.next in breaks.residual.get(frame.code, ()):
         return True
     operands = [cell.cell_contents for cell in frame.stack[frame.depth - taken(each) : frame.depth]]
-    if each.name in _PLAIN and all(type(value) in _DATA for value in operands):
+    if each.name in _PLAIN and all(is_exactly(value, _DATA) for value in operands):
         return True
     if each.name == "CALL" and _is_of_data(called(frame, each)):
         given = operands[-each.argument :] if each.argument else []
-        return all(type(value) in _DATA for value in given)
+        return all(is_exactly(value, _DATA) for value in given)
     return any(is_opaque(value) for value in operands)
 
 
 def _is_of_data(function: Any) -> bool:
     """Whether something called is a method of a list, a text or the like."""
-    return isinstance(function, BuiltinMethodType) and type(function.__self__) in _BUILT_IN
+    return isinstance(function, BuiltinMethodType) and is_exactly(function.__self__, _BUILT_IN)

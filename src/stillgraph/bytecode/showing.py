@@ -13,6 +13,7 @@ import torch
 from stillgraph.bytecode.decode import Instruction
 from stillgraph.bytecode.frame import NULL, Frame
 from stillgraph.core.files import is_our_module
+from stillgraph.core.lookup import is_exactly
 from stillgraph.core.parcel import opened
 from stillgraph.trace.numbers import Staged
 from stillgraph.trace.session import session
@@ -115,13 +116,13 @@ def _is_index(container: Any, key: Any) -> bool:
     """Whether a list has an element at an index; from the end, one that is data: paths to others are from the front."""
     if type(container) is not list or type(key) is not int or not -len(container) <= key < len(container):
         return False
-    return key >= 0 or type(container[key]) in _DATA or isinstance(container[key], Staged)
+    return key >= 0 or is_exactly(container[key], _DATA) or isinstance(container[key], Staged)
 
 
 def _pick(container: Any, key: Any) -> bool:
     """Note that an instruction looks for one entry of a container, at a key that is the same in each call."""
     capture = session()
-    if capture is None or type(key) not in (int, str):
+    if capture is None or not is_exactly(key, (int, str)):
         return False
     keys = capture.reads.picked.setdefault(id(container), (container, {}))[1]
     keys[key] = None

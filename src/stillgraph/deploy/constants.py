@@ -14,6 +14,8 @@ from typing import Any
 
 import torch
 
+from stillgraph.core.lookup import is_exactly
+
 Json = Any
 _ATOMS = (bool, int, float, str, type(None))
 _OF_TORCH = (torch.dtype, torch.layout, torch.memory_format)
@@ -21,14 +23,14 @@ _OF_TORCH = (torch.dtype, torch.layout, torch.memory_format)
 
 def is_atom(value: Any) -> bool:
     """Whether JSON has the value as it is."""
-    return type(value) in _ATOMS
+    return is_exactly(value, _ATOMS)
 
 
 def encode_constant(value: Any) -> Json | None:
     """A constant; None for one that a file cannot hold."""
     if is_atom(value):
         return {"constant": value}
-    if type(value) in (bytes, EllipsisType):
+    if is_exactly(value, (bytes, EllipsisType)):
         return {"literal": "..." if value is ... else repr(value)}
     if type(value) is complex:
         return {"complex": [value.real, value.imag]}

@@ -17,6 +17,7 @@ import torch.utils._pytree as pytree
 from torch import fx
 
 from stillgraph.core.diagnostics import refuse
+from stillgraph.core.lookup import is_exactly
 from stillgraph.deploy.constants import class_name, decode_constant, encode_constant, is_atom, loaded_class
 from stillgraph.passes.lists import items_of
 from stillgraph.passes.number_errors import EXACT, MIXED
@@ -79,7 +80,7 @@ def leaves_of(template: Template) -> list[Output | Constant]:
     match template:
         case Output():
             return [template]
-        case Constant(value=value) if type(value) in (bool, int, float):
+        case Constant(value=value) if is_exactly(value, (bool, int, float)):
             return [template]
         case Container(children=children):
             return [leaf for child in children for leaf in leaves_of(child)]
@@ -176,7 +177,7 @@ def _encode(template: Template, numbers: Iterator[int], receiver: int) -> Json:
             told = {"sized": list(sized)} if sized else {}
             return {"repeated": given, **told, "element": _encode(element, itertools.count(), receiver)}
         case Constant(value=value) if (encoded := encode_constant(value)) is not None:
-            if type(value) in (bool, int, float):
+            if is_exactly(value, (bool, int, float)):
                 next(numbers)
             return encoded
         case OneOf(entries=entries):

@@ -35,7 +35,7 @@ class Depth:
         return self.raised() if is_rewritten(code) or is_torch(file) or is_ours(file) else self.as_eager()
 
     def as_eager(self) -> AbstractContextManager[None]:
-        """A block for code that the capture does not follow: no frame of ours is between, so it goes as deep as eager."""
+        """A block for code that the capture does not follow: without frames of ours it goes as deep as eager."""
         return _limited(_all_frames() + max(self._left, 0))
 
     def enter(self) -> None:
@@ -55,7 +55,7 @@ class Depth:
 
 @contextlib.contextmanager
 def _limited(limit: int) -> Iterator[None]:
-    """A block with another limit of Python's. One that the user's code sets inside stays, as it does in eager PyTorch."""
+    """A block with another limit of Python's. One that the user's code sets inside stays, as it does in eager."""
     before = sys.getrecursionlimit()
     sys.setrecursionlimit(limit)
     try:

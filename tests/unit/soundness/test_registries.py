@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 import sys
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -238,3 +239,16 @@ def test_objects_of_classes_that_cannot_be_compared(full_graph: bool) -> None:
         for x in (torch.ones(2), -torch.ones(2)):
             found, wanted = static(x), function(x)
             assert repr(getattr(found, "x", found)) == repr(getattr(wanted, "x", wanted))
+
+
+def test_segments_hand_on_objects_of_classes_that_cannot_be_compared() -> None:
+    def waits(x: Any) -> Any:
+        held = [Holds(x), (1, Holds(x + 1))]
+        began = time.time() > 0
+        by = held[0].number if x.sum() > 0 else 1
+        time.sleep(0)
+        return held[1][1].double() * by, began
+
+    static = sg.to_static(waits, full_graph=False, backend="eager")
+    for x in (torch.ones(2), -torch.ones(2)):
+        assert repr(static(x)) == repr(waits(x))

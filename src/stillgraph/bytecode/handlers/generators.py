@@ -8,6 +8,7 @@ from typing import Any
 
 from stillgraph.bytecode.frame import Frame, Handler
 from stillgraph.bytecode.iteration import Iteration
+from stillgraph.core.lookup import is_exactly
 from stillgraph.operators.calls import call
 from stillgraph.operators.generators import Produced
 from stillgraph.operators.methods import method_of
@@ -29,7 +30,7 @@ def _iterator(value: Any) -> Any:
     method = method_of(value, "__iter__")
     if method is not None:
         value = call(method, value)
-    if isinstance(value, (Unjoined, Produced)) or as_sequence(value) is not None or type(value) in _PLAIN:
+    if isinstance(value, (Unjoined, Produced)) or as_sequence(value) is not None or is_exactly(value, _PLAIN):
         return Iteration(value)
     if isinstance(value, Iterator):
         return Iteration(value) if is_advanced_unseen(value) else iter(value)

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from stillgraph.core.lookup import is_exactly
 from stillgraph.deploy.python.calls import Call, is_given
 from stillgraph.deploy.python.checks import is_needless, size_condition
 from stillgraph.deploy.python.lines import place_text
@@ -104,7 +105,7 @@ def _is_told(source: Any) -> bool:
 
 
 def _is_short(value: Any) -> bool:
-    return value is None or (type(value) in (bool, int, float, str) and len(repr(value)) < 40)
+    return value is None or (is_exactly(value, (bool, int, float, str)) and len(repr(value)) < 40)
 
 
 def _shown(source: Any, call: Call, places: Places) -> str:

@@ -13,6 +13,7 @@ import torch
 from torch import fx
 
 from stillgraph.core.diagnostics import refuse
+from stillgraph.core.lookup import is_exactly
 from stillgraph.deploy.python.conditions import conditions
 from stillgraph.deploy.python.lines import Lines
 from stillgraph.deploy.python.modes import modes_text
@@ -262,6 +263,6 @@ def _is_default(parameter: inspect.Parameter | None, value: Any) -> bool:
     if parameter is None or isinstance(value, fx.Node):
         return False
     default = parameter.default
-    if value is None or type(value) in (bool, int, float, str):
+    if value is None or is_exactly(value, (bool, int, float, str)):
         return type(default) is type(value) and default == value
     return default is value

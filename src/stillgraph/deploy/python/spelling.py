@@ -15,6 +15,7 @@ import torch.nn.functional
 import torch.utils.checkpoint
 
 from stillgraph.core.diagnostics import refuse
+from stillgraph.core.lookup import is_exactly
 from stillgraph.deploy.python.helpers import NAMED
 
 FUNCTIONAL = "import torch.nn.functional as F"
@@ -140,7 +141,7 @@ class Spelling:
             return repr(value)
         if isinstance(value, torch.Size):
             return f"torch.Size({self.literal(list(value))})"
-        if type(value) in (set, frozenset) and all(is_literal(v) for v in value):
+        if is_exactly(value, (set, frozenset)) and all(is_literal(v) for v in value):
             return f"{type(value).__name__}(({''.join(self.literal(v) + ', ' for v in value)}))"
         raise refuse("SG402", f"a file of torch alone cannot hold {_brief(value)}", location=location)
 
@@ -150,7 +151,7 @@ class Spelling:
             return quoted(value)
         if type(value) is float and not math.isfinite(value):
             return f'float("{value}")'
-        if type(value) in (tuple, list):
+        if is_exactly(value, (tuple, list)):
             items = [self.literal(each) for each in value]
             if type(value) is list:
                 return f"[{', '.join(items)}]"
@@ -171,11 +172,11 @@ _ATOMS = (bool, int, float, complex, str, bytes, type(None), type(...))
 
 def is_literal(value: Any) -> bool:
     """Whether a value is plain data, which Python writes out."""
-    if type(value) in (tuple, list):
+    if is_exactly(value, (tuple, list)):
         return all(is_literal(each) for each in value)
     if type(value) is dict:
         return all(is_literal(each) for pair in value.items() for each in pair)
-    return type(value) in _ATOMS
+    return is_exactly(value, _ATOMS)
 
 
 def quoted(text: str) -> str:
