@@ -294,7 +294,7 @@ def _send(frame: Frame, target: int, stops: Stops) -> _Left:
 def _sent(generator: Any, value: Any) -> Any:
     capture = session()
     if capture is not None:
-        capture.iterators.before_drawing(generator)
+        generator = capture.iterators.to_draw_from(generator)
     return next(generator) if value is None else generator.send(value)
 
 

@@ -75,9 +75,9 @@ def advanced(iterator: Iterator[Any]) -> Any:
         if isinstance(iterator, Iteration) and is_spread(iterator.values):
             raise refuse("SG210", "a loop over a list of unknown length is run by its iterations", location=here())
         if not isinstance(iterator, Iteration):
-            capture.iterators.before_drawing(iterator)
+            iterator = capture.iterators.to_draw_from(iterator)
         elif not iterator.begun:
-            capture.iterators.before_drawing(iterator.values)
+            iterator.values = capture.iterators.to_draw_from(iterator.values)
             iterator.region = capture.region
         elif iterator.region is not None and iterator.region is not capture.region and not iterator.can_wait:
             before_stop(capture, iterator.iterator())  # in an arm: some iteration before may have been the last

@@ -6,6 +6,7 @@ dict, than the program was captured for, and where the result shows it. What a p
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -15,7 +16,15 @@ from stillgraph.deploy.entries import Entry
 from stillgraph.deploy.signature import home_of, is_argument, objects_of, place_key, written_place
 from stillgraph.deploy.uses import is_only_written, is_written_first
 from stillgraph.passes.regions import placeholders
-from stillgraph.program.effects import DeleteAttribute, Effect, ExtendContents, SetContents, SetItem, SetPersistence
+from stillgraph.program.effects import (
+    Advance,
+    DeleteAttribute,
+    Effect,
+    ExtendContents,
+    SetContents,
+    SetItem,
+    SetPersistence,
+)
 from stillgraph.program.guards import (
     AliasGuard,
     Attribute,
@@ -92,6 +101,19 @@ def refuse_shared(program: Program) -> None:
                 message = f"the program gives {place} another tensor, and {other} keeps the one that both have"
                 hint = "Give each a tensor of its own, with clone(), before the file is saved."
                 raise refuse("SG402", message, location=program.location, hint=hint)
+
+
+def refuse_advanced(program: Program) -> None:
+    """Refuse a program that draws from an iterator of the caller's: what it gives next is in no file.
+
+    Raises:
+        ExportError: it does.
+    """
+    effects = itertools.chain(program.effects, *program.midway)
+    advanced = next((effect.target for effect in effects if isinstance(effect, Advance)), None)
+    if advanced is not None:
+        message = f"each call draws from the iterator {advanced}, and a file cannot"
+        raise refuse("SG402", message, location=program.location, hint="Take what it gives as an argument.")
 
 
 def without_persistence(program: Program) -> Program:

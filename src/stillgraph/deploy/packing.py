@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import fx
 
-from stillgraph.deploy.left_behind import check_left_behind, refuse_shared, without_persistence
+from stillgraph.deploy.left_behind import check_left_behind, refuse_advanced, refuse_shared, without_persistence
 from stillgraph.deploy.signature import (
     Brought,
     Signature,
@@ -69,6 +69,7 @@ def pack(
     Raises:
         ExportError: the program's next call reads what its calls leave behind, and the module cannot keep it.
     """
+    refuse_advanced(program)
     program = without_persistence(program)
     signature = signature_of(program)
     module = copied_module(lowered.graph)

@@ -355,7 +355,7 @@ def in_(item: Any, container: Any) -> Any:
             return _drawn_until_found(item, container)
         container = drawn(container)
     else:
-        capture.iterators.before_drawing(container)
+        container = capture.iterators.to_draw_from(container)
     if isinstance(container, (dict, set, frozenset, KeysView)) and isinstance(item, Caught):
         raise refuse("SG301", "a caught exception is looked up, which is only known at run time", location=here())
     if isinstance(container, (dict, set, frozenset)):

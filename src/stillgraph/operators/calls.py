@@ -24,7 +24,7 @@ from stillgraph.operators.binding import call_python, fails_to_bind, is_iterable
 from stillgraph.operators.caches import call_cached, refuse_counts, require_no_writes
 from stillgraph.operators.consumers import join, known_or_list, made, taken
 from stillgraph.operators.debugging import stop_for
-from stillgraph.operators.drawing import before_call, begun
+from stillgraph.operators.drawing import begun, drawing_call
 from stillgraph.operators.foreign import before_method
 from stillgraph.operators.functions import OTHERS
 from stillgraph.operators.generators import call_generator
@@ -127,7 +127,7 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
             uncertain, lambda value: _call_exchanged(function, (args, kwargs), uncertain, value)
         )
     args = begun(function, args)
-    before_call(capture, function, meaning is not None, args)
+    function, args, kwargs = drawing_call(capture, function, meaning is not None, args, kwargs)
     is_bound = True
     try:
         result = _call_other(capture, function, args, kwargs) if meaning is None else meaning(*args, **kwargs)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import operator
 from collections.abc import Iterator
 from inspect import CO_GENERATOR
@@ -16,6 +17,7 @@ from stillgraph.trace.session import Session, session
 _LOOKS = (
     *(isinstance, issubclass, type, id, hasattr, getattr, setattr, delattr, callable, repr, str, ascii, format, hash),
     *(iter, vars, dir, print, super, bool, len, operator.is_, operator.is_not, operator.not_, operator.truth),
+    functools.partial,
 )
 _STORES = frozenset(
     {
@@ -24,7 +26,7 @@ _STORES = frozenset(
     }
 )
 _ADVANCES = frozenset({"__next__", "send", "throw", "close"})
-_COPYING = (copy.copy, copy.deepcopy)
+_LOOKING = (copy.copy, copy.deepcopy, operator.length_hint)
 _OF_PYTHON = ("builtins", "itertools", "collections", "functools", "array")
 _PASSES_ON = ("typing", "inspect", "types", "copy", "contextlib", "functools", "logging", "warnings", "weakref")
 
@@ -43,8 +45,7 @@ def drawn(values: Any) -> Any:
         from stillgraph.operators.calls import call
 
         values = call(method, values)
-    capture.iterators.before_drawing(values)
-    return values
+    return capture.iterators.to_draw_from(values)
 
 
 def items_of(iterable: Any) -> Iterator[Any]:
@@ -116,26 +117,41 @@ def _generator_of(value: Any) -> Any:
 _ASKING = ((enumerate, 0), (zip, 0), (iter, 0), (map, 1), (filter, 1))  # from which argument on they ask for iterators
 
 
-def before_call(capture: Session, function: Any, has_meaning: bool, args: tuple[Any, ...]) -> None:
-    """To be called before Python's own code is given values, or a method of an iterator is called.
+Call = tuple[Any, tuple[Any, ...], dict[str, Any]]
+"""What is called, and what it is given."""
+
+
+def drawing_call(
+    capture: Session, function: Any, has_meaning: bool, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Call:
+    """A call of Python's own code that is given values, or of a method of an iterator, as the capture makes it.
 
     Args:
         capture: the session.
         function: what is called.
         has_meaning: whether the capture has an operator for it.
-        args: what it is given.
+        args, kwargs: what it is given.
+
+    Returns:
+        The call, with what stands for iterators from outside.
 
     Raises:
         CaptureError: it may advance an iterator that is not the capture's to advance.
     """
+    draw = capture.iterators.to_draw_from
     if isinstance(function, (BuiltinMethodType, MethodWrapperType)):
         capture.iterators.require_known(function.__self__)
         if function.__name__ in _ADVANCES:
-            capture.iterators.before_drawing(function.__self__)
-    if _may_draw(capture, function, has_meaning):
-        capture.iterators.before_drawing(*args)
-    elif any(function is each for each in _COPYING):
+            function = getattr(draw(function.__self__), function.__name__)
+        elif function.__name__ != "__iter__":
+            capture.iterators.before_looking(function.__self__)
+    if any(function is each for each in _LOOKING):
         capture.iterators.require_known(*args)
+        for each in args:
+            capture.iterators.before_looking(each)
+    elif _may_draw(capture, function, has_meaning):
+        return function, tuple(map(draw, args)), {name: draw(value) for name, value in kwargs.items()}
+    return function, args, kwargs
 
 
 def _may_draw(capture: Session, function: Any, has_meaning: bool) -> bool:

@@ -283,6 +283,7 @@ def _next(iterator: Any, *default: Any) -> Any:
     """``next``: an iterator from before the capture would be used up by it, one from before an arm by both arms."""
     capture = session()
     assert capture is not None
+    iterator = capture.iterators.to_draw_from(iterator)
     capture.iterators.before_advancing(iterator)
     return next(iterator, *default)
 

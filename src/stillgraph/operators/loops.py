@@ -22,7 +22,6 @@ from stillgraph.trace.entries import maybe_keys
 from stillgraph.trace.exits import Exit
 from stillgraph.trace.frames import here
 from stillgraph.trace.heap import locals_of_users
-from stillgraph.trace.iterators import ADVANCE_OUTSIDE
 from stillgraph.trace.journal import MISSING, Midway, Place, Variable, of_a_block
 from stillgraph.trace.loops import loop
 from stillgraph.trace.memory import Held
@@ -31,6 +30,7 @@ from stillgraph.trace.session import Session, session
 from stillgraph.trace.staging import any_flag, branch
 from stillgraph.trace.unjoined import Unjoined, refuse_loop
 from stillgraph.trace.unknown import refuse_unknown
+from stillgraph.trace.upcoming import ADVANCE_OUTSIDE
 
 NO_EXIT = Exit()
 

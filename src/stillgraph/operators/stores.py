@@ -510,7 +510,7 @@ def inplace(symbol: str, left: Any, right: Any) -> Any:
         left[:] = left * right
         return left
     if capture is not None:
-        capture.iterators.before_drawing(right)
+        right = capture.iterators.to_draw_from(right)
         if isinstance(left, CONTAINERS) and _take_all(left, symbol, right):
             return left
         refuse_operator(symbol, left, right)

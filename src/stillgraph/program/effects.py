@@ -116,6 +116,17 @@ class SetGlobal:
         return f"{self.module}.{self.name} = {self.value}"
 
 
+@dataclass(frozen=True)
+class Advance:
+    """As many items drawn from an iterator as ``value`` says, the end included."""
+
+    target: Source
+    value: Template
+
+    def __str__(self) -> str:
+        return f"{self.target} is advanced by {self.value}"
+
+
 Effect = (
     SetAttribute
     | SetSlot
@@ -126,4 +137,5 @@ Effect = (
     | SetItem
     | SetCell
     | SetGlobal
+    | Advance
 )

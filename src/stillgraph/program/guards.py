@@ -175,7 +175,22 @@ class Element:
         return f"list({self.base})[{self.position}]"
 
 
-Source = Argument | Attribute | Item | Slot | Global | Cell | Held | Called | Element
+@dataclass(frozen=True)
+class Upcoming:
+    """What the iterator at ``base`` gives after ``position`` other items; it stays where it is."""
+
+    base: Source
+    position: int
+
+    __hash__ = _hash_once
+
+    def __str__(self) -> str:
+        return f"next({self.base})" if self.position == 0 else f"next({self.base}) after {self.position} others"
+
+
+Source = Argument | Attribute | Item | Slot | Global | Cell | Held | Called | Element | Upcoming
+INNER = (Attribute, Item, Slot, Called, Element, Upcoming)
+"""The sources that begin at another, their ``base``."""
 
 
 def item_of(container: Any, base: Source, key: Any) -> Item:
@@ -445,6 +460,17 @@ class ApartGuard:
 
 
 @dataclass(frozen=True)
+class SeparateGuard:
+    """None of some iterators draws from another, or from one of the containers (see `upcoming.are_separate`)."""
+
+    iterators: tuple[Source, ...]
+    containers: tuple[Source, ...]
+
+    def __str__(self) -> str:
+        return f"{', '.join(map(str, (*self.iterators, *self.containers)))} have nothing to do with each other"
+
+
+@dataclass(frozen=True)
 class SizeGuard:
     """A condition on symbolic sizes that the capture relied on.
 
@@ -495,6 +521,7 @@ Guard = (
     | KeysGuard
     | AliasGuard
     | ApartGuard
+    | SeparateGuard
     | SizeGuard
     | ModeGuard
 )

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from stillgraph.program.effects import (
+    Advance,
     DeleteAttribute,
     Effect,
     ExtendContents,
@@ -21,6 +22,7 @@ from stillgraph.program.effects import (
 from stillgraph.program.guards import Cell, Source
 from stillgraph.program.module_tables import past_class, put_in_table, set_persistence
 from stillgraph.program.outputs import Template
+from stillgraph.program.upcoming import advance
 from stillgraph.runtime.function_writer import FunctionWriter, is_name
 
 
@@ -59,6 +61,8 @@ def write_effect(effect: Effect, writer: FunctionWriter, value_of: Callable[[Tem
             return f"{_cell(target, writer)}.cell_contents = {value_of(value)}"
         case SetGlobal(module=module, name=name, value=value):
             return f"modules[{module!r}].__dict__[{name!r}] = {value_of(value)}"
+        case Advance(target=target, value=value):
+            return f"{writer.constant(advance)}({writer.read(target)}, {value_of(value)})"
 
 
 def _cell(target: Source, writer: FunctionWriter) -> str:

@@ -22,7 +22,9 @@ from stillgraph.program.guards import (
     Item,
     Slot,
     Source,
+    Upcoming,
 )
+from stillgraph.program.upcoming import LookAhead
 
 
 def is_name(text: str) -> bool:
@@ -94,6 +96,10 @@ class FunctionWriter:
                 return self.local(source, f"{self.read(base)}()")
             case Element(base=base, position=position):
                 return self.local(source, f"[*{self.read(base)}][{position}]")
+            case Upcoming(base=base, position=position):
+                iterator = self.read(base)
+                ahead = self.local((Upcoming, base), f"{self.constant(LookAhead)}({iterator})")
+                return self.local(source, f"{ahead}[{position}]")
 
     def _table(self, base: Source, table: str) -> str:
         owner = self.read(base)
@@ -194,3 +200,5 @@ def read_source(source: Source, args: tuple[Any, ...], kwargs: dict[str, Any]) -
             return read_source(base, args, kwargs)()
         case Element(base=base, position=position):
             return [*read_source(base, args, kwargs)][position]
+        case Upcoming(base=base, position=position):
+            return LookAhead(read_source(base, args, kwargs))[position]

@@ -45,6 +45,7 @@ from stillgraph.program.guards import (
     ModeGuard,
     NoAttributeGuard,
     ReadingGuard,
+    SeparateGuard,
     SizeGuard,
     Slot,
     Source,
@@ -53,6 +54,7 @@ from stillgraph.program.guards import (
     UnsetGuard,
 )
 from stillgraph.program.program import Input
+from stillgraph.program.upcoming import are_separate
 from stillgraph.runtime.backends import TensorCheck, any_autocast
 from stillgraph.runtime.comparing import BY_IDENTITY, Contents, same_reading, strict_key
 from stillgraph.runtime.function_writer import FunctionWriter
@@ -161,6 +163,9 @@ def _miss(guard: Guard, writer: FunctionWriter) -> str:
         case ApartGuard(sources=sources):
             ids = ", ".join([f"id({writer.read(source)})" for source in sources])
             return f"len({{{ids}}}) != {len(sources)}"
+        case SeparateGuard(iterators=iterators, containers=containers):
+            read = (", ".join(map(writer.read, side)) for side in (iterators, containers))
+            return f"not {writer.constant(are_separate)}([{next(read)}], [{next(read)}])"
         case FactGuard(source=source, name=name, value=expected):
             return f"{writer.constant(FACTS[name])}({writer.read(source)}) != {writer.literal(expected)}"
         case SizeGuard(expression=expression):

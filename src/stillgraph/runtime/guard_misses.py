@@ -40,6 +40,7 @@ from stillgraph.program.guards import (
     ModeGuard,
     NoAttributeGuard,
     ReadingGuard,
+    SeparateGuard,
     SizeGuard,
     Source,
     TensorGuard,
@@ -47,6 +48,7 @@ from stillgraph.program.guards import (
     UnsetGuard,
 )
 from stillgraph.program.program import Input
+from stillgraph.program.upcoming import are_separate
 from stillgraph.runtime.backends import tensor_holds
 from stillgraph.runtime.comparing import Contents, same_reading, strict_key
 from stillgraph.runtime.differences import difference
@@ -194,6 +196,9 @@ def _failure(guard: Guard, read: Callable[[Source], Any]) -> str | None:
                 return None
             wanted, found_as = ("the same object", "different objects")[:: 1 if same else -1]
             return f"{left} and {right} should be {wanted}, but are {found_as}"
+        case SeparateGuard(iterators=iterators, containers=containers):
+            together = not are_separate([*map(read, iterators)], [*map(read, containers)])
+            return f"{guard}: this should hold, but does not" if together else None
         case ApartGuard(sources=sources):
             return None if len({id(read(source)) for source in sources}) == len(sources) else _one_object(sources, read)
         case FactGuard(source=source, name=name, value=expected):

@@ -7,21 +7,18 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from stillgraph.program.guards import (
+    INNER,
     AliasGuard,
     ApartGuard,
-    Attribute,
-    Called,
-    Element,
     EnvironmentGuard,
     FactGuard,
     Guard,
-    Item,
     KeysGuard,
     LengthGuard,
     ModeGuard,
     ReadingGuard,
+    SeparateGuard,
     SizeGuard,
-    Slot,
     Source,
     TensorGuard,
     TypeGuard,
@@ -66,6 +63,8 @@ class _Order:
                 return (0, (), 1) if _is_outermost(left) and _is_outermost(right) else (2, (), 0)
             case ApartGuard(sources=sources):
                 return (0, (), 1) if all(map(_is_outermost, sources)) else (2, (), 0)
+            case SeparateGuard():
+                return 2, (), 1
             case FactGuard(source=source):
                 return (0, (), 7) if _is_outermost(source) else (4, (), 0)
         cost = _COSTS.get(type(guard), 1)
@@ -75,17 +74,16 @@ class _Order:
         try:
             path = self._paths.get(source)
         except TypeError:  # an Item whose key cannot be hashed
-            return (*self._path(source.base), _LAST) if isinstance(source, _INNER) else (_LAST,)
+            return (*self._path(source.base), _LAST) if isinstance(source, INNER) else (_LAST,)
         if path is None:
-            outer = self._path(source.base) if isinstance(source, _INNER) else ()
+            outer = self._path(source.base) if isinstance(source, INNER) else ()
             path = self._paths[source] = (*outer, len(self._paths))
         return path
 
 
 _COSTS: dict[type, int] = {TypeGuard: 0, LengthGuard: 2, KeysGuard: 3, Reading: 4}
-_INNER = (Attribute, Item, Slot, Called, Element)
 _LAST = 1 << 30
 
 
 def _is_outermost(source: Source) -> bool:
-    return not isinstance(source, _INNER)
+    return not isinstance(source, INNER)

@@ -163,7 +163,7 @@ class Assumptions:
         reads, hashed = self.session.reads, bool(self.session.witness.hashed)
         codes = [code for code in self._codes() if code not in reads.followed]
         told = compared or hashed
-        return Told(self.finder, codes, told, hashed, reads.shown, kept, reads.identified, world.read_at)
+        return Told(self.finder, codes, told, hashed, reads.shown, kept, reads.identified, reads.drawn, world.read_at)
 
     def _world(self, written: set[Any]) -> WorldGuards:
         unseen = LRScheduler.get_last_lr.__code__ in self.session.witness.codes  # called by code not rewritten

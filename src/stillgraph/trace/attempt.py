@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import chain
 from types import CodeType, FunctionType, MethodType
 from typing import Any
 
@@ -49,6 +50,7 @@ from stillgraph.trace.sources import Finder
 from stillgraph.trace.symbolic import under_transform
 from stillgraph.trace.told import constants
 from stillgraph.trace.torch_settings import caches_weights
+from stillgraph.trace.upcoming import Ahead
 from stillgraph.trace.watch import GUARDS, RECORDING, REWRITING, Watch
 from stillgraph.trace.witness import Calls
 
@@ -95,7 +97,8 @@ class CaptureAttempt:
         self.inputs.recorder = session = self.session
         session.watch = watch
         journal, promoted, grown = session.journal, session.promoted, session.grown
-        self.promotion = Promotion(self.finder, self.inputs, journal, knowledge, promoted, grown)
+        item = session.iterators.outside.item
+        self.promotion = Promotion(self.finder, self.inputs, journal, knowledge, promoted, grown, item)
         session.can_follow_methods = front_end.following is not None
         session.for_segments = self.front_end.for_segments
         audits.before_capture()
@@ -308,7 +311,7 @@ class CaptureAttempt:
         for write in written:
             place = write.place
             self.session.rely_on(place)
-            if isinstance(place, AttributePlace):
+            if isinstance(place, AttributePlace) and not isinstance(place.target, Ahead):
                 source = self.finder.find_owner(place.target)
                 if source is not None:
                     self.session.number_is_written(Attribute(source, place.name), write.before, place.get())
@@ -429,6 +432,7 @@ class CaptureAttempt:
         kept = [*constants(graph), template, effects, self.session.midway, so_far]
         with waiting_collector():
             guards = assumptions.guards(graph, kept, modes, self._arguments(), self.written, [i for i, _ in used])
+            guards += self.session.iterators.outside.guards([*effects, *chain(*self.session.midway)])
         shown = original_of(self.function) or self.function
         return Program(
             name or str(stated(shown, "__name__", type(shown).__name__)),

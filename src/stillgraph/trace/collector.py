@@ -17,13 +17,12 @@ import torch
 
 from stillgraph.program.fingerprints import fingerprint
 from stillgraph.program.guards import (
+    INNER,
     AliasGuard,
     Attribute,
     BytesGuard,
-    Called,
     Cell,
     ConstantGuard,
-    Element,
     Global,
     Guard,
     IdentityGuard,
@@ -118,6 +117,8 @@ class Collector(abc.ABC):
             self._tensor(value, source, key)
         elif isinstance(value, (*CONTAINERS, torch.nn.Module)):
             pass  # guarded as it is gone through
+        elif id(value) in self.reads.drawn and not self.compares:
+            self._add(TypeGuard(source, type(value)))  # its items are guarded
         else:
             stays = is_kept(value) or isinstance(value, _STAYING)
             if not stays and not is_array(value) and (key in self.written or self.finder.is_passed(source)):
@@ -146,7 +147,8 @@ class Collector(abc.ABC):
             return
         if isinstance(value, FunctionType) and source not in self.opened:
             return  # it is the same in each call
-        if known is None or isinstance(value, _SHARED) or self.finder.is_passed(source):
+        shared = isinstance(value, _SHARED) or id(value) in self.reads.drawn
+        if known is None or shared or self.finder.is_passed(source):
             assert first is not None
             self.guards[AliasGuard, first, source] = AliasGuard(first, source, same=True)
 
@@ -166,7 +168,7 @@ class Collector(abc.ABC):
 
     def was_read(self, source: Source) -> bool:
         """Whether every step of a path is named in the code."""
-        while isinstance(source, (Attribute, Slot, Item, Called, Element)):
+        while isinstance(source, INNER):
             name = step_name(source)
             if name is not None and not self._is_named(name):
                 return False

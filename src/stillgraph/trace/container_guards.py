@@ -15,6 +15,7 @@ from typing import Any
 
 from stillgraph.core.lookup import behind_view, is_exactly, own_attributes
 from stillgraph.program.guards import (
+    INNER,
     Attribute,
     BehindGuard,
     Called,
@@ -25,9 +26,9 @@ from stillgraph.program.guards import (
     KeysGuard,
     LengthGuard,
     MissingGuard,
-    Slot,
     Source,
     TypeGuard,
+    Upcoming,
     item_of,
 )
 from stillgraph.trace.buffers import BUFFERS, READING, buffer_refused
@@ -124,7 +125,7 @@ class ContainerGuards(Collector):
     def _is_open_step(self, step: Source, found: dict[Source, Any]) -> bool:
         """As `_is_open`, by one step; `found` is what is there, and in the places on the way."""
         value, name = found[step], step_name(step)
-        if name in self.not_followed or isinstance(step, (Called, Element)) or id(value) in self.reads.whole:
+        if name in self.not_followed or isinstance(step, (Called, Element, Upcoming)) or id(value) in self.reads.whole:
             return True
         if isinstance(step, Attribute) and isinstance(found[step.base], (FunctionType, *STEPS)):
             return True  # Python takes it by itself: defaults, what a partial is given
@@ -186,7 +187,7 @@ class ContainerGuards(Collector):
 def _way(source: Source) -> Iterator[Source]:
     """A path and all that it begins with, the longest first."""
     yield source
-    while isinstance(source, (Attribute, Slot, Item, Called, Element)):
+    while isinstance(source, INNER):
         source = source.base
         yield source
 

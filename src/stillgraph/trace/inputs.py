@@ -34,6 +34,7 @@ from stillgraph.program.guards import (
     Source,
     TensorGuard,
     TypeGuard,
+    Upcoming,
     item_of,
 )
 from stillgraph.program.program import Input
@@ -368,8 +369,8 @@ def source_name(source: Source, finder: Finder) -> str:
         if isinstance(source, Attribute) and is_parcels(source.name):
             return base
         return source.name if base == "self" else f"{base}_{source.name}"
-    if isinstance(source, Item):
-        return f"{source_name(source.base, finder)}_{source.key}"
+    if isinstance(source, (Item, Upcoming)):
+        return f"{source_name(source.base, finder)}_{source.key if isinstance(source, Item) else source.position}"
     if isinstance(source, (Called, Element)):
         return source_name(source.base, finder)
     return source.name

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import io
 import weakref
 from collections import deque
 from collections.abc import Iterable, Iterator
@@ -19,14 +18,13 @@ from stillgraph.core.rewritten import values_in
 from stillgraph.trace.finalised import close_all
 from stillgraph.trace.frames import here
 from stillgraph.trace.region import Region
+from stillgraph.trace.upcoming import ADVANCE_OUTSIDE, AS_LIST, Ahead, Outside, refuse_outer
 
 if TYPE_CHECKING:
     from stillgraph.trace.session import Session
 
-ADVANCE_OUTSIDE = "Advance it outside, with next(...), and pass what it gives as an argument."
 _ADVANCE_BEFORE = "Advance it before the branch or loop, or outside of the static function, and pass what it gives."
 _STOPPED = "an iterator is used again that was left where only the run decides"
-_AS_LIST = "Make a list of it first, with list(...), and loop over parts of that."
 _MOST = 1000  # objects that are looked at: an iterator leads to few others
 _VIEWS: tuple[Iterable[Any], ...] = ([], (), range(0), {}.keys(), {}.values(), {}.items())
 _MADE_OF_ARGUMENTS = (enumerate, zip, map, filter, reversed, *(type(iter(each)) for each in _VIEWS))
@@ -43,6 +41,7 @@ class Iterators:
 
     def __init__(self, session: Session) -> None:
         self.session = session
+        self.outside = Outside(session)
         self.advances: list[int] = []
         self.count = 0
         self.asking = 0
@@ -58,7 +57,10 @@ class Iterators:
             iterator: what a call gave.
             given: the call's arguments; it may advance the iterators among them.
         """
-        behind = [leaf for leaf in torch.utils._pytree.tree_leaves(given) if isinstance(leaf, Iterator)]
+        leaves = torch.utils._pytree.tree_leaves(given)
+        if any(each is iterator for each in leaves):
+            return  # ``iter`` gives an iterator itself
+        behind = [leaf for leaf in leaves if isinstance(leaf, Iterator) and not isinstance(leaf, Ahead)]
         stands_in = is_our_module(type(iterator).__module__)  # what it does, the capture notes by itself
         plain = (type(iterator) in _MADE_OF_ARGUMENTS or stands_in) and not behind
         known = [self._made[id(each)][1] if id(each) in self._made else None for each in behind]
@@ -97,6 +99,7 @@ class Iterators:
 
     def forget(self) -> None:
         """Let go of the user's objects: a capture that has ended lives until Python looks for cycles."""
+        self.outside.forget()
         self._made.clear()
         self._over_outer.clear()
         self._stopped.clear()
@@ -107,16 +110,15 @@ class Iterators:
         Raises:
             CaptureError: it is that, or in an arm nobody knows where it is from; or only the run knows where it stands.
         """
+        if isinstance(iterator, Ahead):
+            return
         self.require_known(iterator)
         known = self._made.get(id(iterator))
         self.advances.append(known[2] if known is not None else 0)
         if isinstance(iterator, Iterator):
             self.before_beginning(iterator)
         if isinstance(iterator, Iterator) and (self.session.is_outer(iterator) or id(iterator) in self._over_outer):
-            message = "an iterator from outside the function is advanced"
-            if isinstance(iterator, io.IOBase):
-                message = f"a {type(iterator).__name__} from outside the function is read"
-            raise refuse("SG305", message, location=here(), hint=ADVANCE_OUTSIDE)
+            raise refuse_outer(iterator)
 
     def stopped(self, iterators: Iterable[Any]) -> None:
         """Note that only the run knows how far iterators were advanced: the capture goes on to their end."""
@@ -142,7 +144,7 @@ class Iterators:
             return
         iterators = (value for value in values if isinstance(value, Iterator))
         if any(id(each) in self._stopped for iterator in iterators for each in behind(iterator)):
-            raise refuse("SG305", _STOPPED, location=here(), hint=_AS_LIST)
+            raise refuse("SG305", _STOPPED, location=here(), hint=AS_LIST)
 
     def before_beginning(self, iterator: Any) -> None:
         """Refuse to draw in an arm from a sequence that was made before it.
@@ -165,15 +167,36 @@ class Iterators:
             message = "only the run knows whether an iterator has another item"
             raise refuse("SG206", message, location=here(), hint="Write a while loop with that condition.")
 
-    def before_drawing(self, *values: Any) -> None:
-        """To be called before code that the capture does not see may run over values, which advances iterators.
+    def to_draw_from(self, value: Any) -> Any:
+        """What is drawn from in the place of a value: of an iterator from outside, what stands for it.
+
+        To be called before code that the capture does not see may run over a value, which advances iterators.
 
         Raises:
             CaptureError: as `before_advancing`.
         """
-        for value in values:
-            if is_advanced_unseen(value):
-                self.before_advancing(value)
+        if not is_advanced_unseen(value):
+            return value
+        ahead = None if id(value) in self._over_outer else self._ahead(value)
+        if ahead is None:
+            self.before_advancing(value)
+        return value if ahead is None else ahead
+
+    def before_looking(self, value: Any) -> None:
+        """To be called before something shows how far an iterator is, or copies it.
+
+        Raises:
+            CaptureError: it is one from outside, of which another call may have another, elsewhere.
+        """
+        if is_advanced_unseen(value) and self._ahead(value) is not None:
+            message = f"it is looked at how far a {type(value).__name__} from outside the function is"
+            raise refuse("SG305", message, location=here(), hint=ADVANCE_OUTSIDE)
+
+    def _ahead(self, iterator: Any) -> Any:
+        try:
+            return self.outside.ahead(iterator)
+        except Exception:  # a dict that was changed since, say
+            return None
 
 
 def is_advanced_unseen(value: Any) -> bool:
@@ -210,7 +233,7 @@ def behind(iterator: Any) -> Iterator[Any]:
             continue
         seen.add(id(each))
         yield each
-        if not isinstance(each, Iterator):
+        if not isinstance(each, Iterator) or isinstance(each, Ahead):
             continue
         referred = gc.get_referents(each)
         if type(each).__module__ in ("builtins", "itertools") and not isinstance(each, GeneratorType):

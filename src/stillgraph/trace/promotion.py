@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import collections
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import CellType, FunctionType
 from typing import Any
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.core.lookup import own_attributes
-from stillgraph.program.guards import Argument, Attribute, Cell, Global, Held, Item, Slot, Source
+from stillgraph.program.guards import Argument, Attribute, Cell, Global, Held, Item, Slot, Source, Upcoming
 from stillgraph.trace.containers import split
 from stillgraph.trace.inputs import Inputs
 from stillgraph.trace.journal import (
@@ -36,6 +37,7 @@ class Promotion:
         places: keys of the places whose numbers are inputs of the program, not guards.
         sources: where those are.
         promoted: where the numbers are, by the names of their inputs.
+        item: gives the place of an item of an iterator.
         grown: what stands for the lists that the call makes longer, by the ids of those.
         put: keys of the places where inputs were put before the code ran.
         only_put: those that the code has not written.
@@ -47,6 +49,7 @@ class Promotion:
     knowledge: Knowledge
     promoted: dict[str, Source]
     grown: dict[int, Any]
+    item: Callable[[Any, int], Place]
     places: set[Any] = field(default_factory=set)
     sources: set[Source] = field(default_factory=set)
     put: set[Any] = field(default_factory=set)
@@ -117,7 +120,7 @@ class Promotion:
                 return name in (own_attributes(owner) or ()) and not isinstance(owner, FunctionType)
             case Slot(table=table):
                 return table == "__dict__"
-        return isinstance(source, (Global, Cell))
+        return isinstance(source, (Global, Cell, Upcoming))
 
     def _place(self, source: Source) -> Place:
         """The place of a number that is read and written."""
@@ -131,6 +134,8 @@ class Promotion:
                 return AttributePlace(self.finder.value_at(base), name)
             case Cell(name=name, cell=cell):
                 return CellPlace(cell, name)
+            case Upcoming(base=base, position=position):
+                return self.item(self.finder.value_at(base), position)
         raise refuse("SG305", f"{source} is read and written")
 
     def _at(self, source: Source) -> Any:

@@ -19,6 +19,7 @@ from torch.optim.lr_scheduler import LRScheduler
 from stillgraph.core.files import is_library, is_ours, is_standard_library, is_torch
 from stillgraph.core.lookup import class_member
 from stillgraph.program.module_tables import MODULE_INTERNALS
+from stillgraph.program.upcoming import KINDS
 from stillgraph.trace.arrays import is_array
 from stillgraph.trace.held import CONTAINERS, PLAIN, held_places
 from stillgraph.trace.journal import MISSING, AttributePlace, CellPlace, ContentsPlace, GlobalPlace, Place
@@ -63,6 +64,7 @@ class Reach:
     Attributes:
         places: where it may look, by their keys.
         memory: arrays and buffers that it comes by.
+        iterators: those of Python's own, likewise.
         names: that the code mentions: of attributes, variables and methods.
         assigned: the names among them that it assigns.
         mutates: whether it changes the contents of containers.
@@ -70,6 +72,7 @@ class Reach:
 
     places: dict[Hashable, Place] = field(default_factory=dict)
     memory: list[Any] = field(default_factory=list)
+    iterators: list[Any] = field(default_factory=list)
     names: frozenset[str] = frozenset()
     assigned: frozenset[str] = frozenset()
     mutates: bool = False
@@ -106,7 +109,7 @@ def reach_of(handed: Iterable[Any]) -> Reach:
             mutates = walk.mutates or bool(walk.mentioned & _CHANGING)
             if walk.mentioned & {"train", "eval"}:
                 walk.assigned.add("training")
-            return Reach(walk.places, walk.memory, names, frozenset(walk.assigned), mutates)
+            return Reach(walk.places, walk.memory, walk.iterators, names, frozenset(walk.assigned), mutates)
         names |= walk.mentioned
 
 
@@ -118,6 +121,7 @@ class _Walk:
         self.any_name = not names.isdisjoint(_ANY_NAME)
         self.places: dict[Hashable, Place] = {}
         self.memory: list[Any] = []
+        self.iterators: list[Any] = []
         self.mentioned: set[str] = set()
         self.assigned: set[str] = set()
         self.mutates = False
@@ -151,6 +155,8 @@ class _Walk:
             self._queue.append(value())
         elif isinstance(value, (array.array, bytearray)) or is_array(value):
             self.memory.append(value)
+        elif type(value) in KINDS:
+            self.iterators.append(value)
         elif isinstance(value, ModuleType):
             self._look_at_module(value)
         elif isinstance(value, type):

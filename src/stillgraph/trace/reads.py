@@ -35,6 +35,7 @@ class Reads:
         deep: whether such code may have gone deeper into objects, in C, than these tell.
         shown: whether such code may have shown an object that is no plain value, or asked for its hash.
         identified: objects whose id or hash was asked for, by their ids.
+        drawn: iterators from outside that the code has advanced, by their ids.
         values_compared: whether numbers, texts and the like were asked to be one object.
     """
 
@@ -55,6 +56,7 @@ class Reads:
     deep: bool = False
     shown: bool = False
     identified: dict[int, Any] = field(default_factory=dict)
+    drawn: dict[int, Any] = field(default_factory=dict)
     values_compared: bool = False
 
 

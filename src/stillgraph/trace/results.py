@@ -19,6 +19,7 @@ from stillgraph.core.lookup import class_member, is_exactly, own_attributes
 from stillgraph.core.parcel import Parcel
 from stillgraph.program.constants import Known
 from stillgraph.program.effects import (
+    Advance,
     DeleteAttribute,
     Effect,
     ExtendContents,
@@ -84,6 +85,7 @@ from stillgraph.trace.tensor_classes import refuse_class
 from stillgraph.trace.text import StagedText
 from stillgraph.trace.unjoined import Picked, Stale, Unjoined, alternatives, describe, is_lost
 from stillgraph.trace.unset import require_all
+from stillgraph.trace.upcoming import Ahead
 
 
 @dataclass
@@ -448,6 +450,8 @@ class Results:
             return Global(place.namespace["__name__"], place.name)
         if isinstance(place, CellPlace):
             return self.finder.cell_source(place.cell)
+        if isinstance(place, AttributePlace) and isinstance(place.target, Ahead):
+            return None
         owner = self.finder.find_owner(place.target) if isinstance(place, AttributePlace) else None
         return Attribute(owner, place.name) if owner is not None and isinstance(place, AttributePlace) else None
 
@@ -511,6 +515,8 @@ class Results:
 
     def _attribute_effect(self, write: Write, place: AttributePlace, target: Source, after: Any) -> Effect:
         owner, name = place.target, place.name
+        if isinstance(owner, Ahead):
+            return Advance(target, self.template(owner.left_to_draw(after, self.session.journal)))
         if after is MISSING:
             return DeleteAttribute(target, name, self._goes_past(owner, "__delattr__"))
         if isinstance(owner, torch.nn.Module) and self.finder.find(after) is None and makes_modules(after):

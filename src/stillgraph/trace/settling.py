@@ -7,6 +7,7 @@ call may change is known to the run alone: it is stale from then on, and whoever
 from __future__ import annotations
 
 import contextlib
+import itertools
 from collections.abc import Hashable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -47,12 +48,15 @@ class Settling:
         written = {place.key for place in outcome if not isinstance(place.get(), Stale)}
         places = [*changed, *(place for reach in reaches for place in reach.changed())]
         self.changed.update(place.key for place in places)
+        iterators = [each for reach in reaches for each in reach.iterators]
         keys = {place.key for place in places}.union(*(reach.places.keys() for reach in reaches))
+        keys |= self._session.iterators.outside.keys(iterators)
         if not written.isdisjoint(keys):
             self._settle(written & keys if self._session.in_arm else written)
         yield
         self._has_changed(places, written, what)
-        for value in (each for reach in reaches if reach.mutates for each in reach.memory):
+        changed = (each for reach in reaches if reach.mutates for each in reach.memory)
+        for value in itertools.chain(changed, iterators):
             self._session.stale[id(value)] = value, what
 
     def _settle(self, keys: set[Hashable]) -> None:

@@ -46,9 +46,11 @@ from stillgraph.program.guards import (
     Item,
     Slot,
     Source,
+    Upcoming,
     item_of,
 )
 from stillgraph.program.module_tables import HOOK_TABLES, MODULE_INTERNALS, MODULE_TABLES
+from stillgraph.program.upcoming import LookAhead
 from stillgraph.trace.members import Members
 from stillgraph.trace.memory import Memory
 from stillgraph.trace.names import names_of
@@ -242,13 +244,15 @@ class Finder:
                 return self.value_at(base)()
             case Element(base=base, position=position):
                 return [*self.value_at(base)][position]
+            case Upcoming(base=base, position=position):
+                return LookAhead(self.value_at(base))[position]
         raise KeyError(source)
 
     def is_passed(self, source: Source) -> bool:
-        """Whether a path begins in a parcel: each call may have made anew what is found there."""
-        if not self._parcels:
-            return False
+        """Whether a path begins in a parcel, or at an item of an iterator: each call may find another object there."""
         while not isinstance(source, Argument):
+            if isinstance(source, Upcoming):
+                return True
             base = getattr(source, "base", None)
             if base is None:
                 return False

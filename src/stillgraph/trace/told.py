@@ -73,6 +73,7 @@ class Told:
         shown: whether other code has made texts of objects.
         kept: what the program itself holds: constants of its graph, of its result and of its effects.
         identified: the objects whose ids or hashes the code asked for, by their ids.
+        drawn: the iterators that it advances, likewise.
         read_at: where the code first comes to an object, if it does.
     """
 
@@ -83,12 +84,15 @@ class Told:
     shown: bool
     kept: Iterable[Any]
     identified: Container[int]
+    drawn: Container[int]
     read_at: Callable[[Any], Source | None]
 
     def guards(self, value: Any, source: Source) -> list[Guard]:
         """The guards on an argument: that it is this very object, or where nobody can tell, that it is like it."""
         if type(value) is Parcel:
             return [TypeGuard(source, Parcel)]  # what is in it is guarded where it was read
+        if self._is_drawn(value):
+            return [TypeGuard(source, type(value))]  # its items are guarded, and that it is none of the others
         if is_array(value):
             identity = [IdentityGuard(source, value)] if value.dtype.hasobject or self.can_tell(value) else []
             return [*identity, *_like_array(value, source)]
@@ -126,6 +130,9 @@ class Told:
                 guards += self.guards(item, place)
         return guards
 
+    def _is_drawn(self, value: Any) -> bool:
+        return id(value) in self.drawn and not self.compared
+
     def can_tell(self, value: Any) -> bool:
         """Whether the code may do different things with another object that is like this one."""
         return (
@@ -153,8 +160,8 @@ class Told:
 
         Which of the paths to such objects lead to one, and which do not, is guarded: so the code may compare them.
         """
-        if type(value) is CellType:
-            return [TypeGuard(source, CellType)]
+        if type(value) is CellType or self._is_drawn(value):
+            return [TypeGuard(source, type(value))]
         siblings = [] if type(value) is MethodType else [*itertools.islice(self._siblings(value), _MOST_SIBLINGS + 1)]
         told = id(value) in self.identified or self._is_kept(value)
         if self.finder.is_passed(source):

@@ -22,11 +22,11 @@ from stillgraph.core.files import is_below_torch, is_library, is_of_fakes, is_ou
 from stillgraph.core.lookup import is_unset, own_attributes
 from stillgraph.core.parcel import Parcel
 from stillgraph.program.guards import (
+    INNER,
     AliasGuard,
     ApartGuard,
     Attribute,
     Called,
-    Element,
     EnvironmentGuard,
     Global,
     Guard,
@@ -140,13 +140,13 @@ class WorldGuards(ObjectGuards):
         Such are parcels that are not opened, containers that are only moved, and attributes of the user's objects, and
         globals, that no code mentions; not what torch's own code takes by itself: parameters, gradients.
         """
-        while isinstance(source, (Attribute, Slot, Item, Called, Element)):
+        while isinstance(source, INNER):
             if self._is_step_untaken(source):
                 return True
             source = source.base
         return isinstance(source, Global) and self._is_global_untaken(source)
 
-    def _is_step_untaken(self, step: Attribute | Slot | Item | Called | Element) -> bool:
+    def _is_step_untaken(self, step: Source) -> bool:
         if isinstance(step, Item):
             return step.base in self.partly and step.key not in self.partly[step.base]
         if not (isinstance(step, Attribute) or (isinstance(step, Slot) and step.table == "__dict__")):

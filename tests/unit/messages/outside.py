@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
 import random
 import threading
 from collections.abc import Iterator
@@ -15,7 +14,7 @@ from torch import Tensor, distributed, nn
 from tests.unit.messages.case import refused, told
 
 X = torch.ones(2)
-batches = itertools.count()
+batches = (number for number in range(9))
 dice = random.SystemRandom()
 history: list[Any] = []
 

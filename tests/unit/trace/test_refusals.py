@@ -15,7 +15,7 @@ from torch import Tensor, nn
 import stillgraph as sg
 from tests.unit.trace.agreement import P, refusal
 
-COUNT, RANDOM = itertools.count(), random.SystemRandom()
+COUNT, RANDOM = (number for number in itertools.count()), random.SystemRandom()
 
 
 @contextlib.contextmanager
@@ -63,7 +63,7 @@ def test_refused_by_name(function: Any, code: str) -> None:
 
 
 def test_nothing_of_the_outside_was_used_up() -> None:
-    count, numbers = itertools.count(), iter([1, 2])
+    count, numbers = (number for number in range(3)), map(abs, [1, 2])
     for function in (lambda x: x + next(count), lambda x: x * next(numbers)):
         refusal(function, P)
     assert next(count) == 0
