@@ -12,7 +12,7 @@ from torch.distributions.utils import lazy_property
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.core.lookup import behind_proxy, class_member, own_attributes
-from stillgraph.operators.hidden_state import refuse_state_of_bits
+from stillgraph.operators.hidden_state import refuse_state_of_run
 from stillgraph.operators.methods import got
 from stillgraph.operators.registries import require_known
 from stillgraph.operators.stand_ins import StandIn
@@ -63,7 +63,7 @@ def attr(target: Any, name: str) -> Any:
     if name == "__traceback__" and isinstance(target, BaseException):
         hint = "Look at the exception itself: its class and its text."
         raise refuse("SG305", "the frames that an exception has come by are looked at", location=here(), hint=hint)
-    refuse_state_of_bits(target, name)
+    refuse_state_of_run(target, name)
     by_method = got(target, name)
     try:
         value = getattr(target, name) if by_method is None else by_method[0]

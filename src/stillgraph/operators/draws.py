@@ -200,16 +200,24 @@ def _tried(kind: Any, draw: Draw, name: str, args: Any, kwargs: Any) -> list[Any
         own: Any = numpy.random.default_rng(0) if kind is numpy.random.Generator else kind(0)
         method = getattr(own, _OTHER_NAMES.get(name, name) if kind is numpy.random.RandomState else name)
         if not any(map(_is_staged, torch.utils._pytree.tree_leaves((args, kwargs)))):
-            return [method(*args, **kwargs)]
+            return [_given_anew(draw, method(*args, **kwargs), (args, kwargs))]
         found: list[Any] = []
         for first in _INSTEAD:
             stand_in = functools.partial(_stand_in, draw, itertools.count(first))
             with contextlib.suppress(Exception):  # of any kind: what is said to a number that need not fit
                 given, keywords = torch.utils._pytree.tree_map(stand_in, (args, kwargs))
-                found.append(method(*given, **keywords))
+                found.append(_given_anew(draw, method(*given, **keywords), (given, keywords)))
     if len(found) < 2:
         _refused(draw, "is given what only the run knows, by which nobody can tell what it gives")
     return found
+
+
+def _given_anew(draw: Draw, result: Any, given: Any) -> Any:
+    """What a draw gives; refused where that is an array that it was given (``out``), for a program writes to none."""
+    if isinstance(result, numpy.ndarray) and any(result is each for each in torch.utils._pytree.tree_leaves(given)):
+        message = f"{draw} writes to an array that it is given"
+        raise refuse("SG305", message, location=here(), hint="Leave out 'out', and use what the call gives.")
+    return result
 
 
 _OTHER_NAMES = {"sample": "random_sample", "ranf": "random_sample"}

@@ -13,6 +13,7 @@ from types import FunctionType
 from typing import Any
 
 import numpy
+import torch
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.trace.frames import here
@@ -75,8 +76,12 @@ def refuse_hidden_state(function: Any) -> None:
         raise refuse("SG305", "numpy draws random bits, which the program cannot", location=here(), hint=hint)
 
 
-def refuse_state_of_bits(target: Any, name: str) -> None:
-    """Refuse to read or set the state of what gives numpy's generators their bits: it is another in each call."""
+def refuse_state_of_run(target: Any, name: str) -> None:
+    """Refuse to look at state that the run alone has: of an optimizer it makes, of what gives numpy its bits."""
+    capture = session()
+    if name == "state" and isinstance(target, torch.optim.Optimizer) and capture and capture.region.holds(target):
+        message = f"the state of a {type(target).__name__} is asked for, which the function makes"
+        raise refuse("SG305", message, location=here(), hint="Give the optimizer back, and ask for it outside.")
     of_bits = name == "state" and isinstance(target, numpy.random.BitGenerator)
     if of_bits or (name == "bit_generator" and isinstance(target, numpy.random.Generator)):
         hint = "Do it outside the static function; numpy.random.get_state() and set_state() may be called in it."

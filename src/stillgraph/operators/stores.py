@@ -15,7 +15,7 @@ from stillgraph.core.files import is_torch
 from stillgraph.core.lookup import behind_proxy, class_member, is_exactly, of_class, own_attributes
 from stillgraph.operators import entries, lists, tables
 from stillgraph.operators.globals import set_global
-from stillgraph.operators.hidden_state import refuse_state_of_bits
+from stillgraph.operators.hidden_state import refuse_state_of_run
 from stillgraph.operators.indices import as_index, counted, in_tensor
 from stillgraph.operators.methods import binary, by_methods, method_of, set_by_descriptor
 from stillgraph.operators.namespaces import note_name
@@ -55,7 +55,7 @@ def set_attr(target: Any, name: str, value: Any) -> None:
         _change_sample(capture, target, lambda number: setattr(number, name, value))
         return
     target = behind_proxy(target)
-    refuse_state_of_bits(target, name)
+    refuse_state_of_run(target, name)
     descriptor = class_member(type(target), name)
     if isinstance(descriptor, property) and isinstance(descriptor.fset, FunctionType):
         from stillgraph.operators.calls import call

@@ -359,7 +359,7 @@ class CaptureAttempt:
     @property
     def _watched(self) -> frozenset[str]:
         """The attributes whose reads the operators are told of."""
-        return HIDDEN.union(self.knowledge.watch, {"__dict__", "bit_generator", *MODULE_TABLES})
+        return HIDDEN.union(self.knowledge.watch, {"__dict__", "bit_generator", "state", *MODULE_TABLES})
 
     def _convert(self, function: FunctionType) -> FunctionType:
         with self.watch.phase(REWRITING), self.session.witness.paused():

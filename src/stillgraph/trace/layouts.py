@@ -13,6 +13,7 @@ import torch
 from torch import fx
 from torch.utils._pytree import tree_leaves
 
+from stillgraph.core.diagnostics import Refusal
 from stillgraph.program.types import ListType
 from stillgraph.trace.on_fakes import run_on_fakes
 from stillgraph.trace.symbolic import is_fake
@@ -170,9 +171,13 @@ def asked(known: Callable[..., Any] | None = None) -> Callable[..., Any]:
 
     def handler(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
         tensor, *more = args
-        if not varies(recorder, tensor):
-            return recorder.record(func, args, kwargs) if known is None else known(recorder, func, args, kwargs)
         name: str = func.__name__
+        if not varies(recorder, tensor):
+            try:
+                return recorder.record(func, args, kwargs) if known is None else known(recorder, func, args, kwargs)
+            except Refusal:
+                if name != "is_contiguous":
+                    raise  # of a transposed matrix a size that only the run knows decides: one row is contiguous
         if name == "stride" and not more and not kwargs:
             return tuple(_in_the_run(recorder, name, int, (tensor, dim), {}) for dim in range(tensor.dim()))
         return _in_the_run(recorder, name, bool if name == "is_contiguous" else int, args, kwargs)

@@ -180,8 +180,9 @@ def _with(sizes: dict[Any, int], leaf: Any) -> Any:
         shape = [_number(sizes, size) for size in leaf.shape]
         if min(shape, default=0) < 0:
             raise ValueError(shape)
-        made = torch.empty(shape, dtype=leaf.dtype, device=leaf.device, requires_grad=leaf.requires_grad)
-        return made.clone() if leaf.requires_grad else made  # no leaf, which could not be written to
+        strides = [_number(sizes, stride) for stride in leaf.stride()]
+        made = torch.empty_strided(shape, strides, dtype=leaf.dtype, device=leaf.device)
+        return made.requires_grad_().clone() if leaf.requires_grad else made  # no leaf, which could not be written to
     if isinstance(leaf, torch.SymInt):
         return _number(sizes, leaf)
     if isinstance(leaf, torch.SymFloat):
@@ -196,12 +197,13 @@ def _with_data(fake: torch.Tensor, filling: int) -> torch.Tensor:
     if fake.numel() > _MOST_ELEMENTS:
         raise ValueError
     shape = tuple(fake.shape)
+    placed = torch.empty_strided(shape, fake.stride(), dtype=fake.dtype)
     if not fake.dtype.is_floating_point and not fake.dtype.is_complex:
-        return torch.full(shape, filling, dtype=fake.dtype)
+        return placed.fill_(filling)
     made = torch.rand(shape, dtype=torch.float64)
     if len(shape) > 1 and shape[-1] == shape[-2]:
         made = made @ made.mT + torch.eye(shape[-1], dtype=torch.float64)
-    leaf = made.to(fake.dtype).requires_grad_(fake.requires_grad)
+    leaf = placed.copy_(made).requires_grad_(fake.requires_grad)
     return leaf.clone() if fake.requires_grad else leaf
 
 
@@ -264,8 +266,24 @@ def _one(symbolic: Symbolic, known: _Known, leaves: list[Any], trials: list[_Tri
         return _view(known, base, shape, found)
     sizes = tuple(symbolic.fresh_size() if size is None else size for size in shape)
     device = next((leaf.device for leaf in leaves if isinstance(leaf, torch.Tensor)), first.device)
-    made = torch.empty(sizes, dtype=first.dtype, device=device)
-    return _computed(made, leaves, [each.requires_grad for each in found])
+    order = _order(found)
+    dims = list(range(len(shape))) if order is None else order
+    made = torch.empty([sizes[dim] for dim in dims], dtype=first.dtype, device=device)
+    made = made if dims == sorted(dims) else made.permute([dims.index(dim) for dim in range(len(dims))])
+    made = _computed(made, leaves, [each.requires_grad for each in found])
+    if order is None:
+        made.stillgraph_layout_varies = True  # type: ignore[attr-defined]  # ours: see `layouts`
+    return made
+
+
+def _order(found: Sequence[torch.Tensor]) -> list[int] | None:
+    """The dimensions of results in memory, from the outermost; None where they lie otherwise for other sizes."""
+    order = list(range(found[0].dim()))
+    if all(each.is_contiguous() for each in found):
+        return order
+    telling = max(found, key=lambda each: sum(size > 1 for size in each.shape))
+    order.sort(key=telling.stride, reverse=True)
+    return order if all(each.permute(order).is_contiguous() for each in found) else None
 
 
 def _form(tensor: torch.Tensor) -> tuple[Any, ...]:

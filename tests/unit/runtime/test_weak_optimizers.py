@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import warnings
 import weakref
 from typing import Any
 
@@ -55,3 +56,19 @@ def test_so_are_arguments_and_what_they_lead_to(full_graph: bool) -> None:
     del h, row
     gc.collect()
     assert [each() is None for each in gone] == [True] * len(gone)
+
+
+def _with_state(x: Tensor) -> int:
+    d = torch.zeros(2, requires_grad=True)
+    optimizer = torch.optim.Adam([d], lr=0.3)
+    (d - x).square().sum().backward()
+    optimizer.step()
+    return len(optimizer.state)
+
+
+def test_the_state_of_one_that_the_run_makes_is_that_of_the_run() -> None:
+    with pytest.raises(sg.CaptureError, match="SG305"):
+        sg.to_static(_with_state, backend="eager")(torch.ones(2))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert sg.to_static(_with_state, backend="eager", full_graph=False)(torch.ones(2)) == 1

@@ -75,6 +75,18 @@ def test_one_program_is_for_all(function: Callable[[Tensor], Any]) -> None:
             agree(function, *INPUTS, X.repeat(2), input_spec=[sg.InputSpec([None])])
 
 
+def lying_across(x: Tensor) -> list[Any]:
+    y = x.reshape(-1, 2)
+    y = y[y[:, 0] > 0].t()
+    spectrum = torch.fft.rfft(y.t(), dim=0)
+    return [y.is_contiguous(), y.t().is_contiguous(), y.clone().is_contiguous(), spectrum.stride(), spectrum]
+
+
+def test_of_memory_it_tells_what_is_so_for_all_sizes() -> None:
+    numbers = torch.arange(1.0, 21.0)
+    agree(lying_across, (numbers,), (numbers * torch.tensor([1.0] * 2 + [-1.0] * 18),))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_so_through_bytecode_and_with_gradients(function: Callable[[Tensor], Any]) -> None:
