@@ -39,7 +39,7 @@ _LOOKING_UP = frozenset({"LOAD_ATTR", "LOAD_METHOD"})
 _TEXTS = (print, str, repr, format, ascii)
 _HASHES = (hash, id)
 _METHODS = frozenset({"__repr__", "__str__", "__format__", "__hash__"})
-_DATA = frozenset({bool, int, float, complex, str, bytes, type(None)})
+_DATA: tuple[type, ...] = (bool, int, float, complex, str, bytes, type(None))
 
 
 def name_read(frame: Frame, each: Instruction) -> str | None:
@@ -185,7 +185,7 @@ def _is_text(value: Any) -> bool:
 def _is_plain(value: Any) -> bool:
     value = opened(value)
     kind = type(value)
-    if kind in _DATA or isinstance(value, torch.Tensor) or is_our_module(kind.__module__):
+    if is_exactly(value, _DATA) or isinstance(value, torch.Tensor) or is_our_module(kind.__module__):
         return True
     own = getattr(kind, "__repr__", None)  # whose code says what it reads; a dataclass's shows all that is in it
     return isinstance(own, FunctionType) and not is_dataclass(kind)

@@ -278,7 +278,7 @@ def _comparable(left: Any, right: Any) -> Any:
     if holds_unknown(left) or holds_unknown(right):
         unknown = next(side for side in (left, right) if holds_unknown(side))
         raise refuse_unknown("SG211", f"{called(unknown)}, {some_keys(unknown)}, is compared", unknown)
-    if type(left) is Listed or type(right) is Listed:
+    if isinstance(left, (Listed, tables.Items)) or isinstance(right, (Listed, tables.Items)):
         raise refuse("SG211", "keys or values that only the run knows are compared", location=here())
     if isinstance(left, torch.Size) or isinstance(right, torch.Size):  # which is equal to a tuple
         left, right = (tuple(side) if isinstance(side, torch.Size) else side for side in (left, right))

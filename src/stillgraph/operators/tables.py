@@ -18,7 +18,7 @@ from stillgraph.operators import lists
 from stillgraph.operators.branches import select
 from stillgraph.operators.entries import FEW
 from stillgraph.operators.picking import pick
-from stillgraph.operators.sequences import Listed, Zipped
+from stillgraph.operators.sequences import Indexed, Listed, Zipped
 from stillgraph.program.types import JoinFailure
 from stillgraph.trace.arms import emit_raise
 from stillgraph.trace.entries import KINDS_OF_DICT, Table, dict_parts, maybe_keys, require_numbers, table_of
@@ -267,19 +267,66 @@ def _update(capture: Session, container: Any, *others: Any) -> None:
             put(capture, container, *row)
 
 
-def _keys_of(container: Any) -> Listed:
-    return Listed(as_table(container).keys)
+class _OfSets:
+    """Views of keys and of items are sets: what Python would compute of one is refused."""
+
+    __slots__ = ()
+
+    def _refused(self, *_: Any) -> Any:
+        message = "an operator or method of sets reads keys or items that only the run knows"
+        raise refuse("SG211", message, location=here(), hint="Loop over the keys: for key in d: if key in other: ...")
+
+    __and__ = __or__ = __sub__ = __xor__ = __rand__ = __ror__ = __rsub__ = __rxor__ = _refused
+    __lt__ = __le__ = __gt__ = __ge__ = isdisjoint = _refused
 
 
-def _values_of(container: Any) -> Listed:
-    return Listed(as_table(container).values or [])
+class _View(Listed):
+    """A view of a dict: it shows what the dict holds whenever it is asked."""
+
+    __slots__ = ("container",)
+
+    def __init__(self, container: Any) -> None:
+        Indexed.__init__(self)
+        self.container = container
+
+
+class Keys(_OfSets, _View, kind=type({}.keys())):
+    """``d.keys()``."""
+
+    __slots__ = ()
+
+    @property
+    def items(self) -> list[Any]:
+        return as_table(self.container).keys
+
+
+class Values(_View, kind=type({}.values())):
+    """``d.values()``."""
+
+    __slots__ = ()
+
+    @property
+    def items(self) -> list[Any]:
+        return as_table(self.container).values or []
+
+
+class Items(_OfSets, Zipped, kind=type({}.items())):
+    """``d.items()``."""
+
+    __slots__ = ()
+
+    once = False
+
+    def __init__(self, container: Any) -> None:
+        super().__init__((Keys(container), Values(container)))
+
+
+_VIEWS: dict[str, Callable[[Any], Any]] = {"keys": Keys, "values": Values, "items": Items}
 
 
 def values_and_items(container: Any, name: str) -> Any:
     """What ``keys``, ``values`` or ``items`` gives."""
-    if name == "items":
-        return Zipped((_keys_of(container), _values_of(container)))
-    return _keys_of(container) if name == "keys" else _values_of(container)
+    return _VIEWS[name](container)
 
 
 OF_SETS = frozenset({"add", "discard", "remove", "update", "copy", "clear"})

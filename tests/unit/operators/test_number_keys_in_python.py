@@ -33,7 +33,21 @@ def _texts(x: Tensor) -> list[set[str]]:
     return [named, {"a" if v > 1 else "b" for v in x}, set(["a" if v > 1 else "b" for v in x])]  # noqa: C403
 
 
+def grows(x: Tensor) -> Any:
+    held = d(x)
+    views = held.keys(), held.values(), held.items()
+    held[int(x[0]) + 5] = 7
+    return [list(view) for view in views]
+
+
+def twice(x: Tensor) -> Any:
+    pairs = d(x).items()
+    return list(pairs), [key + value for key, value in pairs], len(pairs), isinstance(pairs, zip)
+
+
 ANSWERED: dict[str, Callable[[Tensor], Any]] = {
+    "a view shows what the dict holds now": grows,
+    "a view is no iterator": twice,
     "{**d, 3: 1}": lambda x: {**d(x), 3: 1},
     "sorted(s)": lambda x: sorted(s(x)),
     "len": lambda x: (len(s(x)), bool(s(x)), len(d(x))),
@@ -55,6 +69,12 @@ def added(x: Tensor) -> set[int]:
 
 
 REFUSED: dict[str, Callable[[Tensor], Any]] = {
+    "d.keys() & {1}": lambda x: d(x).keys() & {1},
+    "{1} - d.keys()": lambda x: {1} - d(x).keys(),
+    "d.items() | {(1, 1)}": lambda x: d(x).items() | {(1, 1)},
+    "{1} >= d.keys()": lambda x: d(x).keys() <= {1} or {1} >= d(x).keys(),
+    "d.items() == {(1, 1)}": lambda x: d(x).items() == {(1, 1)},
+    "d.keys().isdisjoint": lambda x: d(x).keys().isdisjoint({1}),
     "s == {1}": lambda x: s(x) == {1},
     "s <= t": lambda x: s(x) <= {1, 2, 3},
     "s.union": lambda x: s(x).union([3]),
