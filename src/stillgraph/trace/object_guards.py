@@ -125,7 +125,8 @@ class ObjectGuards(ContainerGuards):
             self._described(kind, Held(kind.__qualname__, kind))
             if "__subclasses__" in self.own:
                 self.reads.settings.append((type.__subclasses__, (kind,), type.__subclasses__(kind)))
-        names = self.names.attributes - (_DESCRIPTIONS - self.own)  # libraries' classes are described for ever
+        relied = {name for owner, name in self.relied if any(id(base) == owner for base in kind.__mro__)}
+        names = (self.names.attributes | relied) - (_DESCRIPTIONS - self.own)  # libraries' are described for ever
         for space, base, present, missing in classes_read(kind, names, self.of_protocols):
             for name in present:
                 key = ("attribute", id(base), name)
