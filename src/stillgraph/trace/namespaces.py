@@ -163,13 +163,15 @@ def classes_read(
         of_protocols: what makes a class fit a protocol, if it has it.
 
     Yields:
-        The namespace, the class, the names found there, and the names that are found in a later class or, if it is
-        Python that looks them up, nowhere.
+        The namespace, the class, the names found there, and the names that are found in a later class (Python's and
+        torch's, too), by a method ``__getattr__`` or, if it is Python that looks them up, nowhere.
     """
     names = names - _OF_EVERY_CLASS
     bases = [*users_classes(kind), *users_classes(type(kind))]
     read = [_names_read(base, names) for base in bases]
-    later: list[set[str]] = [set()]
+    by_method = any("__getattr__" in vars(base) for base in bases)
+    in_pythons = {name for base in kind.__mro__ if base not in bases for name in vars(base)}
+    later = [set(names) if by_method else names & in_pythons]
     for present in reversed(read):
         later.append(later[-1].union(present))
     for base, present, elsewhere in zip(bases, read, reversed(later[:-1]), strict=True):
