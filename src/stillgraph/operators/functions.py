@@ -295,6 +295,25 @@ def _parameter(*args: Any, **kwargs: Any) -> Any:
     return capture.record(torch.nn.Parameter, args, kwargs)
 
 
+def _sized(kind: Any) -> Callable[..., Any]:
+    """A class of tensors, called for sizes of the run: its constructor takes numbers that are known before it."""
+
+    def made(*args: Any, **kwargs: Any) -> Any:
+        sizes = args[0] if len(args) == 1 and isinstance(args[0], torch.Size) else args
+        of_the_run = any(isinstance(size, (StagedNumber, torch.SymInt)) for size in sizes)
+        if kwargs or not of_the_run:
+            return kind(*args, **kwargs)
+        return torch.empty(tuple(sizes), dtype=kind(0).dtype, device="cpu")
+
+    return made
+
+
+_SIZED = (
+    *(torch.Tensor, torch.FloatTensor, torch.DoubleTensor, torch.HalfTensor, torch.BFloat16Tensor, torch.BoolTensor),
+    *(torch.ByteTensor, torch.CharTensor, torch.ShortTensor, torch.IntTensor, torch.LongTensor),
+)
+
+
 def _from_numpy(array: Any) -> Any:
     """``torch.from_numpy``, which torch's modes do not see."""
     capture = session()
@@ -340,6 +359,7 @@ OTHERS: dict[Any, Callable[..., Any]] = {
     **RANDOMNESS,
     **OUTSIDE,
     torch.nn.Parameter: _parameter,
+    **{kind: _sized(kind) for kind in _SIZED},
     **{
         f: _switch(f)
         for f in (

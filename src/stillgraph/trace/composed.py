@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from stillgraph.core.diagnostics import refuse
 from stillgraph.program.attention import ATTENTION, is_open
+from stillgraph.trace.frames import here
 from stillgraph.trace.layouts import let_vary
 
 if TYPE_CHECKING:
@@ -60,14 +62,28 @@ def _shape(tensor: torch.Tensor) -> tuple[Any, ...]:
 
 
 def _indexed(recorder: Recorder, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """``t[:n]`` with a tensor ``n``: Python asks it for its number."""
+    """``t[:n]`` with a tensor ``n``, which Python asks for its number; ``t[mask]`` with a mask of bytes."""
     index = args[1]
     parts = index if isinstance(index, tuple) else (index,)
-    if any(_is_bounded(part) for part in parts):
+    if func is torch.Tensor.__setitem__ and any(map(_is_byte_mask, parts)):
+        message = "a mask of uint8 is written through, which torch refuses where it picks one element"
+        raise refuse("SG304", message, location=here(), hint="Write through mask.bool().")
+    if any(_is_bounded(part) or _is_byte_mask(part) for part in parts):
         with recorder:
-            numbers = tuple(_with_numbers(part) if _is_bounded(part) else part for part in parts)
-        args = (args[0], numbers if isinstance(index, tuple) else numbers[0], *args[2:])
+            plain = tuple(map(_plain_index, parts))
+        args = (args[0], plain if isinstance(index, tuple) else plain[0], *args[2:])
     return recorder.record(func, args, kwargs)
+
+
+def _plain_index(part: Any) -> Any:
+    if _is_bounded(part):
+        return _with_numbers(part)
+    return part.to(torch.bool) if _is_byte_mask(part) else part
+
+
+def _is_byte_mask(part: Any) -> bool:
+    """Whether an index is a mask as torch had them before it had truth values; its shape inference takes none."""
+    return isinstance(part, torch.Tensor) and part.dtype is torch.uint8 and len(_shape(part)) > 0
 
 
 def _is_bounded(part: Any) -> bool:

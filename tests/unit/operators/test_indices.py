@@ -72,3 +72,56 @@ USES = (lambda s, n: s[:n], lambda s, n: s[n], lambda s, n: operator.index(n), l
 @pytest.mark.parametrize("use", USES)
 def test_floats_are_no_indices(use: Any) -> None:
     agree(lambda n: use([1, 2, 3], n), (torch.tensor(1.0),))
+
+
+# ---- masks of bytes, as torch had them before it had truth values
+def masked(h: Tensor, m: Tensor) -> Any:
+    return h[m], h[m > 0].sum(), h[m].shape[0]
+
+
+def masked_in_an_arm(h: Tensor, m: Tensor) -> Any:
+    h = h * 2
+    if m.sum() > 0:
+        return h[m]
+    return h
+
+
+def masked_in_a_loop(h: Tensor, m: Tensor) -> Any:
+    for _ in range(3):
+        h = h * 2
+        if h[m].sum() > 6:
+            break
+    return h
+
+
+def masked_columns(h: Tensor, m: Tensor) -> Any:
+    rows = h.reshape(1, 3)
+    return rows[:, m]
+
+
+@pytest.mark.filterwarnings("ignore:indexing with dtype torch.uint8")
+@pytest.mark.parametrize("function", [masked, masked_in_an_arm, masked_in_a_loop, masked_columns])
+def test_masks_of_bytes(function: Any) -> None:
+    static = sg.to_static(function, backend="eager")
+    for mask in ([1, 0, 1], [0, 0, 0], [0, 1, 0]):
+        args = torch.tensor([1.0, 2.0, 3.0]), torch.tensor(mask, dtype=torch.uint8)
+        torch.testing.assert_close(static(*args), function(*args))
+    assert static.cache_info().programs == 1
+
+
+@pytest.mark.filterwarnings("ignore:indexing with dtype torch.uint8")
+def test_gradients_through_a_mask_of_bytes() -> None:
+    x, mask = torch.ones(2, 2, requires_grad=True), torch.tensor([[1, 0], [1, 1]], dtype=torch.uint8)
+    sg.to_static(lambda x, m: (x[m] * 3).sum(), backend="eager")(x, mask).backward()
+    assert torch.equal(x.grad, mask * 3.0)
+
+
+def test_a_mask_of_bytes_is_not_written_through() -> None:
+    def function(h: Tensor, m: Tensor) -> Tensor:
+        h = h * 2
+        h[m] = h[m] + 1
+        return h
+
+    with pytest.raises(sg.CaptureError, match=r"Write through mask.bool\(\)") as caught:
+        sg.to_static(function, backend="eager")(torch.ones(3), torch.tensor([1, 0, 1], dtype=torch.uint8))
+    assert caught.value.reason.code == "SG304"

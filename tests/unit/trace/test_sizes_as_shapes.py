@@ -51,3 +51,21 @@ def test_a_shape_may_be_open() -> None:
     for rows in (3, 5):
         assert torch.equal(static(torch.zeros(rows, 4)), torch.full((rows, 4), 4.0))
     assert static.cache_info().programs == 1
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda x: torch.Tensor(len(x[x > 0])),
+        lambda x: torch.FloatTensor(x[x > 0].shape[0], 2),
+        lambda x: torch.LongTensor(int(x[0])),
+        lambda x: torch.Tensor(x[x > 0].size()),
+    ],
+)
+def test_a_shape_may_be_of_the_run(make: Callable[[Tensor], Tensor]) -> None:
+    static: Any = sg.to_static(lambda x: make(x).fill_(1), backend="eager")
+    for x in (torch.tensor([3.0, 1.0, -1.0]), torch.tensor([2.0, -1.0, -1.0])):
+        made = static(x)
+        assert torch.equal(made, make(x).fill_(1))
+        assert made.dtype is make(x).dtype
+    assert static.cache_info().programs == 1
