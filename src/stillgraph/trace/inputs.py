@@ -72,7 +72,7 @@ class Inputs:
     _aliases: list[tuple[int, Guard]] = field(default_factory=list)  # should they matter: before which of the guards
     _tensors: list[tuple[torch.Tensor, Source, tuple[bool, ...]]] = field(default_factory=list)
     _handed: dict[int, tuple[Any, Source, Any]] = field(default_factory=dict)  # containers: where, and what for them
-    _names: set[str] = field(default_factory=set)
+    _names: set[str] = field(default_factory=lambda: {"self"})  # which the forward of a graph module has
     _endless: set[int] = field(default_factory=set)  # ids of containers that lead to themselves, or to such
 
     # ---- arguments

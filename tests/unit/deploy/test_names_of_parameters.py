@@ -114,3 +114,11 @@ class Decoder(nn.Module):
 def test_an_attribute_that_becomes_none(suffix: str, tmp_path: Path) -> None:
     sg.save(Decoder(), tmp_path / f"decoder{suffix}", args=(Y / 2,))
     torch.testing.assert_close(sg.load(tmp_path / f"decoder{suffix}")(Y / 2), Decoder()(Y / 2))
+
+
+def test_a_later_parameter_may_be_called_self(tmp_path: Path) -> None:
+    def function(x: torch.Tensor, self: torch.Tensor) -> torch.Tensor:
+        return x + 2 * self
+
+    sg.save(function, tmp_path / "f.pt2", args=(torch.ones(2), torch.ones(2)))
+    assert torch.equal(sg.load(tmp_path / "f.pt2")(torch.ones(2), self=torch.ones(2)), torch.full((2,), 3.0))
