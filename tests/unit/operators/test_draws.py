@@ -273,7 +273,10 @@ OWN = Halves()
         lambda x: np.random.default_rng(1).random(None, np.float64, x.double().numpy() * 1),
         lambda x: (random.Random(1) if x.sum() > 0 else random.Random(2)).random(),
     ],
-    ids=["own_class", "bytes", "texts", "in_place", "bits", "bits_set", "of_a_dict", "tensors", "out", "out_of_run", "of_paths"],
+    ids=[
+        *("own_class", "bytes", "texts", "in_place", "bits", "bits_set", "of_a_dict", "tensors", "out", "out_of_run"),
+        "of_paths",
+    ],
 )
 def test_refused(function: Callable[[Tensor], Any]) -> None:
     before = told(lambda x: x)[len(CALLS) :]
