@@ -29,7 +29,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # to run as a scri
 
 import stillgraph as sg
 from bench._timing import machine, median, median_difference, median_ratio, per_call, write_json
-from stillgraph.runtime.function_writer import read_source
+from stillgraph.runtime.native.function_writer import read_source
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import pytest
 from stillgraph.api.captures import capture_call
 from stillgraph.api.front_ends import BYTECODE, SOURCE
 from stillgraph.program.program import Program
-from stillgraph.trace.front_end import FrontEnd
+from stillgraph.trace.code.front_end import FrontEnd
 
 _CAPTURING = ("stillgraph.api", "stillgraph.api.static", "stillgraph.api.migration")
 

@@ -13,15 +13,15 @@ import torch
 from torch import nn
 
 import stillgraph as sg
-from stillgraph.deploy.iterations import most_iterations
+from stillgraph.deploy.exporting.iterations import most_iterations
 from stillgraph.passes import pipeline
-from stillgraph.passes.bounding import loop_lines, with_bounds
-from stillgraph.passes.regions import WHILE
+from stillgraph.passes.loops.bounding import loop_lines, with_bounds
+from stillgraph.passes.regions.regions import WHILE
 from stillgraph.program.graphs import regions
 from stillgraph.program.interpreter import interpret
 from stillgraph.program.program import Program
 from stillgraph.program.verify import verify
-from stillgraph.runtime.function_writer import read_source
+from stillgraph.runtime.native.function_writer import read_source
 from tests.cases.case import Case, all_cases
 from tests.cases.compare import assert_same
 from tests.cases.harness import check_onnx, check_pt2, signature

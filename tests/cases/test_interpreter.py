@@ -15,8 +15,8 @@ import stillgraph as sg
 from stillgraph.passes import pipeline
 from stillgraph.program.interpreter import interpret
 from stillgraph.program.program import Program
-from stillgraph.runtime.function_writer import read_source
-from stillgraph.runtime.native import lower
+from stillgraph.runtime.native.function_writer import read_source
+from stillgraph.runtime.native.native import lower
 from tests.cases.case import Case, all_cases
 from tests.cases.compare import assert_same
 from tests.cases.harness import check_static, input_specs

@@ -13,15 +13,15 @@ import pytest
 import torch
 
 import stillgraph as sg
-from stillgraph.deploy.iterations import most_iterations
+from stillgraph.deploy.exporting.iterations import most_iterations
 from stillgraph.passes import pipeline
-from stillgraph.passes.bounding import loop_lines, with_bounds
-from stillgraph.passes.regions import WHILE
+from stillgraph.passes.loops.bounding import loop_lines, with_bounds
+from stillgraph.passes.regions.regions import WHILE
 from stillgraph.program.graphs import regions
 from stillgraph.program.interpreter import interpret
 from stillgraph.program.program import Program
 from stillgraph.program.verify import verify
-from stillgraph.runtime.function_writer import read_source
+from stillgraph.runtime.native.function_writer import read_source
 from tests.cases.compare import assert_same
 from tests.cases.interpreted import interpreted_segments
 from tests.cases.test_interpreter import as_tensor, outcome, raised

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import ast
+import collections
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -10,7 +11,8 @@ ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "src/stillgraph"
 TEXTS = {path.relative_to(FOLDER).as_posix(): path.read_text() for path in sorted(FOLDER.rglob("*.py"))}
 LONGEST = 600
-ADAPTERS = {"deploy/aoti.py", "deploy/inductor.py", "runtime/backends.py", "trace/symbolic.py"}
+MOST_IN_A_FOLDER = 25
+ADAPTERS = {"deploy/aoti/aoti.py", "deploy/aoti/inductor.py", "runtime/native/backends.py", "trace/fakes/symbolic.py"}
 """They alone know inside torch's compilers, or tell the user of them."""
 
 
@@ -35,4 +37,21 @@ def test_private_compiler_modules_stay_behind_an_adapter() -> None:
 
 
 def test_python_versions_are_asked_for_in_one_place() -> None:
-    assert those_with(lambda text: "sys.version_info" in text) == ["bytecode/decode.py"]
+    assert those_with(lambda text: "sys.version_info" in text) == ["bytecode/code/decode.py"]
+
+
+def test_no_folder_holds_more_than_a_reader_can_overlook() -> None:
+    modules = collections.Counter(Path(name).parent for name in TEXTS if not name.endswith("__init__.py"))
+    assert {folder: count for folder, count in modules.items() if count > MOST_IN_A_FOLDER} == {}
+
+
+def test_each_room_says_what_it_gives_and_what_it_must_not_know() -> None:
+    """A room is a package inside one of the packages that are divided."""
+    rooms = [name for name in TEXTS if name.count("/") == 2 and name.endswith("/__init__.py")]
+    divided = [name for name in rooms if name.split("/")[0] in DIVIDED and name.split("/")[1] not in WHOLE]
+    assert len(divided) > 30
+    assert [name for name in divided if len((ast.get_docstring(ast.parse(TEXTS[name])) or "").splitlines()) < 4] == []
+
+
+DIVIDED = {"trace", "operators", "bytecode", "deploy", "passes", "runtime", "program"}
+WHOLE = {"handlers", "python"}  # of instructions, and of a file format: older than the rooms, one subject each

@@ -15,13 +15,15 @@ import pytest
 import torch
 
 import stillgraph as sg
-from stillgraph.bytecode import decode, dropping, flow
-from stillgraph.bytecode.depths import effect
-from stillgraph.bytecode.table import HANDLERS, REFUSED
-from stillgraph.operators.calls import assigned_outer_variables
+from stillgraph.bytecode.code import decode, flow
+from stillgraph.bytecode.code.depths import effect
+from stillgraph.bytecode.machine.table import HANDLERS, REFUSED
+from stillgraph.bytecode.segments import dropping
+from stillgraph.operators.calls.calls import assigned_outer_variables
 from stillgraph.source import pipeline
-from stillgraph.trace import misled, reach, shared_state
-from stillgraph.trace.fresh import writes_outside
+from stillgraph.trace.code import misled
+from stillgraph.trace.effects import reach, shared_state
+from stillgraph.trace.guards.fresh import writes_outside
 from tests.cases.compare import assert_same
 from tests.front_ends import through_bytecode
 

@@ -22,26 +22,26 @@ from stillgraph.core.logs import set_level
 from stillgraph.core.raised import line_that_raised
 from stillgraph.deploy.archive import check_destination, check_holds_several, entry_of, save_entries, save_program
 from stillgraph.deploy.archive import load as load_program
-from stillgraph.deploy.entries import Entry, check_names
-from stillgraph.deploy.shared_state import read_as_constants
-from stillgraph.deploy.wishes import Wishes
-from stillgraph.operators.torchscript import refuse_module
+from stillgraph.deploy.description.entries import Entry, check_names
+from stillgraph.deploy.description.wishes import Wishes
+from stillgraph.deploy.exporting.shared_state import read_as_constants
+from stillgraph.operators.torch.torchscript import refuse_module
+from stillgraph.program.facts.module_tables import entered
 from stillgraph.program.guards import Source
 from stillgraph.program.input_spec import Dim, InputSpec
-from stillgraph.program.module_tables import entered
 from stillgraph.program.program import Program
 from stillgraph.report.artefacts import Artefacts
 from stillgraph.report.coverage import Coverage
 from stillgraph.report.coverage import coverage as summed_up
-from stillgraph.runtime.bound_function import BoundStaticFunction
-from stillgraph.runtime.native import lower
-from stillgraph.runtime.static_function import StaticFunction
-from stillgraph.runtime.tracebacks import presenting
-from stillgraph.runtime.traced import TracedFunction
+from stillgraph.runtime.calls.bound_function import BoundStaticFunction
+from stillgraph.runtime.calls.static_function import StaticFunction
+from stillgraph.runtime.calls.traced import TracedFunction
+from stillgraph.runtime.native.native import lower
+from stillgraph.runtime.native.tracebacks import presenting
 from stillgraph.settings import SETTINGS, enable_to_static, mark_skipped
-from stillgraph.trace.compiled import is_compiled
-from stillgraph.trace.knowledge import Options
-from stillgraph.trace.tracer import trace as trace_call
+from stillgraph.trace.capture.tracer import trace as trace_call
+from stillgraph.trace.code.compiled import is_compiled
+from stillgraph.trace.guards.knowledge import Options
 
 
 # ---- static functions

@@ -12,8 +12,8 @@ from stillgraph.core.parcel import opened, without_parcels
 from stillgraph.program.guards import Argument, TensorGuard
 from stillgraph.program.input_spec import InputSpec
 from stillgraph.program.program import Program
-from stillgraph.runtime import growing
-from stillgraph.runtime.cache import ProgramCache
+from stillgraph.runtime.calls import growing
+from stillgraph.runtime.calls.cache import ProgramCache
 
 MOST_DROPPED = 8
 """Programs of one part that may be dropped for others, or as many as its cache holds."""
@@ -73,7 +73,10 @@ def why_beyond(cache: ProgramCache, is_entry: bool) -> str:
 
 
 def advice_on(reason: str) -> str:
-    """What to do where a program is made for each call, by the sentence on what differs (`runtime/guard_misses.py`)."""
+    """What to do where a program is made for each call, by the sentence on what differs.
+
+    `runtime/guards/guard_misses.py` writes these sentences.
+    """
     return next(advice for pattern, advice in _ADVICE if re.search(pattern, reason))
 
 

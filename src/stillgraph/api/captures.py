@@ -15,19 +15,19 @@ from stillgraph.api.front_ends import SOURCE
 from stillgraph.core.diagnostics import refuse
 from stillgraph.core.faults import is_own
 from stillgraph.core.lookup import stated, stated_signature
-from stillgraph.operators.calls import call
+from stillgraph.operators.calls.calls import call
 from stillgraph.program.guards import Argument, Source
 from stillgraph.program.input_spec import Dim, InputSpec
 from stillgraph.program.program import Program
-from stillgraph.runtime.bound_function import BoundStaticFunction
-from stillgraph.runtime.static_function import StaticFunction
+from stillgraph.runtime.calls.bound_function import BoundStaticFunction
+from stillgraph.runtime.calls.static_function import StaticFunction
 from stillgraph.settings import SETTINGS
-from stillgraph.trace.capture import capture
-from stillgraph.trace.compiled import original_of
-from stillgraph.trace.frames import show_as_written
-from stillgraph.trace.front_end import FrontEnd
-from stillgraph.trace.knowledge import Options
-from stillgraph.trace.watch import Watch
+from stillgraph.trace.capture.capture import capture
+from stillgraph.trace.code.compiled import original_of
+from stillgraph.trace.code.frames import show_as_written
+from stillgraph.trace.code.front_end import FrontEnd
+from stillgraph.trace.code.watch import Watch
+from stillgraph.trace.guards.knowledge import Options
 
 Specs = Sequence[InputSpec | None]
 

@@ -8,14 +8,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from types import CodeType
 
-from stillgraph.bytecode.breaks import place_of
-from stillgraph.bytecode.called import keywords_at
-from stillgraph.bytecode.decode import Instruction
-from stillgraph.bytecode.depths import effect
-from stillgraph.bytecode.layouts import Layout
-from stillgraph.bytecode.prepared import prepared
-from stillgraph.bytecode.texts import text_of
-from stillgraph.bytecode.way import Done, Ending, Passed
+from stillgraph.bytecode.between.texts import text_of
+from stillgraph.bytecode.between.way import Done, Ending, Passed
+from stillgraph.bytecode.code.decode import Instruction
+from stillgraph.bytecode.code.depths import effect
+from stillgraph.bytecode.code.prepared import prepared
+from stillgraph.bytecode.segments.breaks import place_of
+from stillgraph.bytecode.segments.called import keywords_at
+from stillgraph.bytecode.segments.layouts import Layout
 
 
 @dataclass(frozen=True)

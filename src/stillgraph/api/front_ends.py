@@ -7,15 +7,15 @@ from typing import Any
 
 import torch
 
-from stillgraph.bytecode import convert as bytecode
-from stillgraph.bytecode.segments import Segment
+from stillgraph.bytecode.entry import convert as bytecode
+from stillgraph.bytecode.segments.segments import Segment
 from stillgraph.core.diagnostics import CaptureError, Refusal
 from stillgraph.core.files import is_torch
-from stillgraph.operators.calls import assigned_outer_variables, has_meaning
+from stillgraph.operators.calls.calls import assigned_outer_variables, has_meaning
 from stillgraph.operators.table import OPERATORS
 from stillgraph.settings import SETTINGS
 from stillgraph.source.convert import convert, convert_generator, is_converted
-from stillgraph.trace.front_end import FrontEnd
+from stillgraph.trace.code.front_end import FrontEnd
 
 Converted = tuple[FunctionType, tuple[str, ...]]
 Turned = tuple[FunctionType, tuple[str, ...], str]

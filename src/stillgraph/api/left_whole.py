@@ -9,13 +9,13 @@ from typing import Any
 
 import torch
 
-from stillgraph.bytecode.breaks import reason_of
-from stillgraph.bytecode.called import code_called
-from stillgraph.bytecode.whys import Why, why_of
+from stillgraph.bytecode.segments.breaks import reason_of
+from stillgraph.bytecode.segments.called import code_called
+from stillgraph.bytecode.segments.whys import Why, why_of
 from stillgraph.core.location import Location, start_of
 from stillgraph.core.lookup import class_member, stated
 from stillgraph.core.reasons import REASONS
-from stillgraph.operators.torchscript import refuse_module
+from stillgraph.operators.torch.torchscript import refuse_module
 
 _KINDS = (
     (inspect.CO_GENERATOR, "SG306", "is a generator: its body runs where its values are asked for"),

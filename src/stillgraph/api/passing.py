@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from stillgraph.bytecode.parcels import is_opaque, is_plain
+from stillgraph.bytecode.machine.parcels import is_opaque, is_plain
 from stillgraph.core.parcel import Parcel, is_parcels, opened, parcel
 from stillgraph.program.guards import (
     AliasGuard,
@@ -31,12 +31,12 @@ from stillgraph.program.guards import (
     TensorGuard,
     TypeGuard,
 )
-from stillgraph.runtime.cache import CapturedCall
-from stillgraph.runtime.function_writer import read_source
-from stillgraph.runtime.guard_misses import failing
-from stillgraph.runtime.weak import WeakIdentityGuard
-from stillgraph.trace.on_fakes import has_no_fake
-from stillgraph.trace.sources import is_opened_by_name
+from stillgraph.runtime.calls.cache import CapturedCall
+from stillgraph.runtime.guards.guard_misses import failing
+from stillgraph.runtime.guards.weak import WeakIdentityGuard
+from stillgraph.runtime.native.function_writer import read_source
+from stillgraph.trace.sources.sources import is_opened_by_name
+from stillgraph.trace.torch_rules.on_fakes import has_no_fake
 
 _OF_IDENTITY = (IdentityGuard, WeakIdentityGuard)
 _FEW = 2

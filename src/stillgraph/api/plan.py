@@ -33,14 +33,22 @@ from stillgraph.api.left_whole import may_pack, why_left
 from stillgraph.api.passing import Passing, learn_to_open, only_sizes_differ, unpacking
 from stillgraph.api.planned import ending_of, explained, signature_of
 from stillgraph.api.static import Static
-from stillgraph.bytecode import convert as bytecode
-from stillgraph.bytecode.between import Between
-from stillgraph.bytecode.breaks import Breaks, Learned, Unreachable, place_of, reason_of, sees_frames
-from stillgraph.bytecode.called import code_called
-from stillgraph.bytecode.layouts import FrameLayout, Layout, left_by_raising, packed, restored, unread, variables
-from stillgraph.bytecode.resuming import SUSPENDED, resume, run_on
-from stillgraph.bytecode.segments import Segment
-from stillgraph.bytecode.whys import Why, why_of
+from stillgraph.bytecode.between.between import Between
+from stillgraph.bytecode.between.resuming import SUSPENDED, resume, run_on
+from stillgraph.bytecode.entry import convert as bytecode
+from stillgraph.bytecode.segments.breaks import Breaks, Learned, Unreachable, place_of, reason_of, sees_frames
+from stillgraph.bytecode.segments.called import code_called
+from stillgraph.bytecode.segments.layouts import (
+    FrameLayout,
+    Layout,
+    left_by_raising,
+    packed,
+    restored,
+    unread,
+    variables,
+)
+from stillgraph.bytecode.segments.segments import Segment
+from stillgraph.bytecode.segments.whys import Why, why_of
 from stillgraph.core import faults
 from stillgraph.core.diagnostics import (
     CaptureError,
@@ -54,17 +62,17 @@ from stillgraph.core.logs import log
 from stillgraph.core.parcel import empty, opened, without_parcels
 from stillgraph.core.tracebacks import let_go
 from stillgraph.core.warning import warn
-from stillgraph.operators import acts
-from stillgraph.operators.outside import OF_EXCEPTIONS
+from stillgraph.operators.python import acts
+from stillgraph.operators.python.outside import OF_EXCEPTIONS
 from stillgraph.program.context import dispatch_mode_depth
 from stillgraph.program.program import Program
 from stillgraph.report.plan import PlanExplanation
 from stillgraph.settings import SETTINGS
 from stillgraph.source.convert import is_converted
-from stillgraph.trace import torch_modes
-from stillgraph.trace.chance import CLOCKS
-from stillgraph.trace.front_end import FrontEnd
-from stillgraph.trace.watch import Watch
+from stillgraph.trace.code.chance import CLOCKS
+from stillgraph.trace.code.front_end import FrontEnd
+from stillgraph.trace.code.watch import Watch
+from stillgraph.trace.fakes import torch_modes
 
 
 def _is_residual(function: Any) -> bool:

@@ -11,16 +11,16 @@ from typing import Any
 from torch import fx
 
 from stillgraph.api.endings import as_written, ending_text, written_at
-from stillgraph.bytecode.between import Between
-from stillgraph.bytecode.breaks import place_of
-from stillgraph.bytecode.called import keywords_at
-from stillgraph.bytecode.decode import Instruction
-from stillgraph.bytecode.layouts import COUNTS, FrameLayout, Layout
-from stillgraph.bytecode.prepared import prepared
-from stillgraph.bytecode.table import taken
-from stillgraph.bytecode.texts import gives_result, text_of
-from stillgraph.bytecode.way import Done
-from stillgraph.bytecode.whys import Why
+from stillgraph.bytecode.between.between import Between
+from stillgraph.bytecode.between.texts import gives_result, text_of
+from stillgraph.bytecode.between.way import Done
+from stillgraph.bytecode.code.decode import Instruction
+from stillgraph.bytecode.code.prepared import prepared
+from stillgraph.bytecode.machine.table import taken
+from stillgraph.bytecode.segments.breaks import place_of
+from stillgraph.bytecode.segments.called import keywords_at
+from stillgraph.bytecode.segments.layouts import COUNTS, FrameLayout, Layout
+from stillgraph.bytecode.segments.whys import Why
 from stillgraph.core.location import Location
 from stillgraph.core.lookup import stated, stated_signature
 from stillgraph.program.graphs import arguments

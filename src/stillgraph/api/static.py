@@ -20,16 +20,16 @@ from stillgraph.program.program import Program
 from stillgraph.report.coverage import Coverage
 from stillgraph.report.coverage import coverage as summed_up
 from stillgraph.report.explain import Explanation, cache_state, explain, explain_refusal
-from stillgraph.runtime.guard_misses import failing
-from stillgraph.runtime.native import lower
-from stillgraph.runtime.static_function import StaticFunction
-from stillgraph.runtime.tracebacks import presenting
-from stillgraph.runtime.whole import compile_whole
+from stillgraph.runtime.calls.static_function import StaticFunction
+from stillgraph.runtime.calls.whole import compile_whole
+from stillgraph.runtime.guards.guard_misses import failing
+from stillgraph.runtime.native.native import lower
+from stillgraph.runtime.native.tracebacks import presenting
 from stillgraph.settings import SETTINGS, enable_to_static
-from stillgraph.trace.compiled import original_of
-from stillgraph.trace.knowledge import Options
-from stillgraph.trace.recorder import current
-from stillgraph.trace.watch import Watch
+from stillgraph.trace.code.compiled import original_of
+from stillgraph.trace.code.watch import Watch
+from stillgraph.trace.graph.recorder import current
+from stillgraph.trace.guards.knowledge import Options
 
 
 class Static(StaticFunction[Any, Any]):

@@ -16,15 +16,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from stillgraph.deploy.aoti import is_package, load_aoti, write_aoti
-from stillgraph.deploy.binding import encode_parameters
-from stillgraph.deploy.entries import Entry, check_names
-from stillgraph.deploy.inductor import check_compiler
-from stillgraph.deploy.loaded import LoadedProgram, LoadedPrograms
-from stillgraph.deploy.locating import located
-from stillgraph.deploy.shared_state import check_state
-from stillgraph.deploy.structure import check_texts
-from stillgraph.deploy.wishes import DEFAULT, Wishes
+from stillgraph.deploy.aoti.aoti import is_package, load_aoti, write_aoti
+from stillgraph.deploy.aoti.inductor import check_compiler
+from stillgraph.deploy.description.binding import encode_parameters
+from stillgraph.deploy.description.entries import Entry, check_names
+from stillgraph.deploy.description.structure import check_texts
+from stillgraph.deploy.description.wishes import DEFAULT, Wishes
+from stillgraph.deploy.exporting.loaded import LoadedProgram, LoadedPrograms
+from stillgraph.deploy.exporting.locating import located
+from stillgraph.deploy.exporting.shared_state import check_state
 from stillgraph.program.program import Program
 
 _ONE_AT_A_TIME = threading.RLock()
@@ -75,14 +75,14 @@ def save_program(
     with _ONE_AT_A_TIME, beside(target) as temporary:
         entry = _settled(entry, wishes)
         if write == "onnx":
-            from stillgraph.deploy.onnx import write_onnx
+            from stillgraph.deploy.onnx.onnx import write_onnx
 
             with located(program):
                 write_onnx(entry, temporary, wishes.opset)
         elif write == "aoti":
             write_aoti(entry, temporary)
         else:
-            from stillgraph.deploy.pt2 import write_pt2
+            from stillgraph.deploy.pt2.pt2 import write_pt2
 
             write_pt2(entry, temporary)
 
@@ -133,7 +133,7 @@ def save_entries(
     check_holds_several(written)
     check_state(entries)
     wishes.check_lines(entry.program for entry in entries.values())
-    from stillgraph.deploy.pt2 import write_pt2
+    from stillgraph.deploy.pt2.pt2 import write_pt2
 
     with _ONE_AT_A_TIME, beside(Path(path)) as temporary:
         write = write_pt2 if written == "pt2" else write_aoti
@@ -188,12 +188,12 @@ def load(path: str | os.PathLike[str], *, native: bool = False) -> LoadedProgram
     _check_regular(source)
     if source.suffix == ".onnx":
         _require("loading an .onnx", "onnxruntime")
-        from stillgraph.deploy.onnx_session import load_onnx
+        from stillgraph.deploy.onnx.onnx_session import load_onnx
 
         return load_onnx(source)
     if source.suffix == ".py":
         raise ValueError("load takes .pt2 and .onnx files; import a .py file, it needs torch alone")
-    from stillgraph.deploy.pt2 import load_pt2  # with torch's reader of archives, which loads much of torch
+    from stillgraph.deploy.pt2.pt2 import load_pt2  # with torch's reader of archives, which loads much of torch
 
     with _ONE_AT_A_TIME:
         return load_aoti(source, native=native) if is_package(source) else load_pt2(source)

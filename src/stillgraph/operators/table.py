@@ -6,22 +6,10 @@ import operator
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from stillgraph.operators import patterns
-from stillgraph.operators.arguments import calling, keywords
-from stillgraph.operators.attributes import attr
-from stillgraph.operators.booleans import and_, eq, in_, is_, is_none, ne, not_, or_, ordered
-from stillgraph.operators.branches import continue_, if_, if_exp, result_of, return_
-from stillgraph.operators.calls import call
-from stillgraph.operators.comprehensions import dict_of, list_of, set_of
-from stillgraph.operators.contexts import context, with_
-from stillgraph.operators.debugging import stopping
-from stillgraph.operators.drawing import drawn
-from stillgraph.operators.generators import binding, generator, generator_of
-from stillgraph.operators.globals import before_global, del_global, set_global
-from stillgraph.operators.loops import for_, while_
-from stillgraph.operators.protected import Starred, handled, handling, try_
-from stillgraph.operators.raising import caused, known, raised
-from stillgraph.operators.stores import (
+from stillgraph.operators.calls.arguments import calling, keywords
+from stillgraph.operators.calls.calls import call
+from stillgraph.operators.containers.drawing import drawn
+from stillgraph.operators.containers.stores import (
     del_attr,
     del_item,
     inplace,
@@ -29,10 +17,22 @@ from stillgraph.operators.stores import (
     set_attr,
     set_item,
 )
-from stillgraph.operators.strings import assert_, percent, text
-from stillgraph.operators.unpacking import unpack
-from stillgraph.operators.variables import evaluated, hidden, loaded, own, own_names, variables
-from stillgraph.trace.exits import BREAK, CONTINUE
+from stillgraph.operators.containers.unpacking import unpack
+from stillgraph.operators.control_flow import patterns
+from stillgraph.operators.control_flow.branches import continue_, if_, if_exp, result_of, return_
+from stillgraph.operators.control_flow.comprehensions import dict_of, list_of, set_of
+from stillgraph.operators.control_flow.contexts import context, with_
+from stillgraph.operators.control_flow.generators import binding, generator, generator_of
+from stillgraph.operators.control_flow.loops import for_, while_
+from stillgraph.operators.control_flow.protected import Starred, handled, handling, try_
+from stillgraph.operators.control_flow.raising import caused, known, raised
+from stillgraph.operators.names.attributes import attr
+from stillgraph.operators.names.booleans import and_, eq, in_, is_, is_none, ne, not_, or_, ordered
+from stillgraph.operators.names.globals import before_global, del_global, set_global
+from stillgraph.operators.names.strings import assert_, percent, text
+from stillgraph.operators.names.variables import evaluated, hidden, loaded, own, own_names, variables
+from stillgraph.operators.python.debugging import stopping
+from stillgraph.trace.heap.exits import BREAK, CONTINUE
 
 OPERATORS: Mapping[str, object] = MappingProxyType(
     {

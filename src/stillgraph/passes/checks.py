@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import torch
 from torch import fx
 
+from stillgraph.passes.exceptions.raising import lower_checks, lower_raising
 from stillgraph.passes.pipeline import WHOLE_GRAPH, Pass
-from stillgraph.passes.raising import lower_checks, lower_raising
-from stillgraph.passes.regions import copied, outputs, set_outputs
+from stillgraph.passes.regions.regions import copied, outputs, set_outputs
 from stillgraph.program.graphs import arguments
 from stillgraph.program.program import Program
 

@@ -10,12 +10,12 @@ from torch import fx
 
 from stillgraph.core.diagnostics import ExportError
 from stillgraph.passes import pipeline
-from stillgraph.passes.hiding import obstacle_to_inference
-from stillgraph.passes.lists import keeps_lists
-from stillgraph.passes.printing import prints
-from stillgraph.passes.raising import raises
-from stillgraph.passes.regions import Loop, all_regions, controls, outputs, placeholders, set_outputs
-from stillgraph.passes.values import kind_of, value_of
+from stillgraph.passes.exceptions.printing import prints
+from stillgraph.passes.exceptions.raising import raises
+from stillgraph.passes.kernels.hiding import obstacle_to_inference
+from stillgraph.passes.lists.lists import keeps_lists
+from stillgraph.passes.regions.regions import Loop, all_regions, controls, outputs, placeholders, set_outputs
+from stillgraph.passes.regions.values import kind_of, value_of
 from stillgraph.program.operations import Unbound
 from stillgraph.program.program import Program
 

@@ -1,4 +1,4 @@
-"""What a program does to Python objects that outlive the call, as data; `runtime/effects.py` carries it out."""
+"""What a program does to Python objects that outlive the call, as data; `runtime/native/effects.py` carries it out."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from stillgraph.program.program import Program
 from stillgraph.report.explain import explain
-from stillgraph.runtime.native import lower
+from stillgraph.runtime.native.native import lower
 
 
 class Artefacts:

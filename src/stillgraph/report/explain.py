@@ -26,8 +26,8 @@ from stillgraph.report.lines import Refusal, SourceFunction, mark_lines
 from stillgraph.report.metadata import Asked, asked_metadata, asked_sizes, asked_types
 from stillgraph.report.sources import FunctionText, function_texts
 from stillgraph.report.specialised import Specialised, specialised
-from stillgraph.runtime.cache import CacheInfo
-from stillgraph.runtime.native import lower
+from stillgraph.runtime.calls.cache import CacheInfo
+from stillgraph.runtime.native.native import lower
 
 SCHEMA = 1
 """The version of what `Explanation.to_dict` gives. It changes when a key goes or comes to mean another thing."""

@@ -14,9 +14,9 @@ from types import FunctionType, MethodType
 from typing import Any
 from unittest import mock
 
-from stillgraph.bytecode.convert import convert
-from stillgraph.bytecode.frame import NULL, Frame
+from stillgraph.bytecode.entry.convert import convert
 from stillgraph.bytecode.handlers import functions
+from stillgraph.bytecode.machine.frame import NULL, Frame
 from stillgraph.core.files import is_ours
 from stillgraph.core.rewritten import HELD, is_block, is_rewritten
 

@@ -1,7 +1,7 @@
 """How deep the stack is at each instruction: all ways there have to agree, whichever version of Python wrote the code.
 
 Run as a program it decodes the standard library of the Python that runs it, and needs nothing but that:
-``python tests/unit/bytecode/stacks.py src/stillgraph/bytecode/decode.py [limit]``.
+``python tests/unit/bytecode/stacks.py src/stillgraph/bytecode/code/decode.py [limit]``.
 """
 
 from __future__ import annotations

@@ -15,10 +15,11 @@ import torch
 
 import stillgraph as sg
 from stillgraph.api import bounds, plan
-from stillgraph.bytecode import between, table
-from stillgraph.runtime import static_function
-from stillgraph.trace import attempt
-from stillgraph.trace.session import session
+from stillgraph.bytecode.between import between
+from stillgraph.bytecode.machine import table
+from stillgraph.runtime.calls import static_function
+from stillgraph.trace.capture import attempt
+from stillgraph.trace.capture.session import session
 from tests.unit.bytecode.segmented import X, count, segments, stepwise, to_partial
 
 
@@ -217,7 +218,8 @@ def in_capture(real: Callable[..., Any], only: Callable[..., bool] = lambda *_: 
 
 
 def broken_handler(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr("stillgraph.bytecode.interpreter.HANDLERS", {**table.HANDLERS, "BINARY_OP": ours(table.HANDLERS)})
+    handlers = {**table.HANDLERS, "BINARY_OP": ours(table.HANDLERS)}
+    patch.setattr("stillgraph.bytecode.interpreter.interpreter.HANDLERS", handlers)
 
 
 def ours(handlers: Any) -> Callable[..., Any]:
@@ -264,7 +266,7 @@ def test_a_fault_is_told_once_and_the_call_is_made(
         told += texts
     (text,) = told
     assert text.startswith("stepwise is called in plain PyTorch from now on: an internal error of stillgraph (")
-    assert "at stillgraph/runtime/static_function.py:" in text
+    assert "at stillgraph/runtime/calls/static_function.py:" in text
     assert "Please report it" in text
     (record,) = [each for each in caplog.records if each.event == "fault"]
     assert "Traceback" in record.getMessage()

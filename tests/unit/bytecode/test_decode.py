@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from stillgraph.bytecode import decode as decoding
-from stillgraph.bytecode import depths
-from stillgraph.bytecode.decode import OPERATIONS, UnknownInstruction, decode
+from stillgraph.bytecode.code import decode as decoding
+from stillgraph.bytecode.code import depths
+from stillgraph.bytecode.code.decode import OPERATIONS, UnknownInstruction, decode
 from tests.unit.bytecode import stacks
 
 

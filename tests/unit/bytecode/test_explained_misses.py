@@ -10,8 +10,8 @@ import torch
 
 from stillgraph.api.bounds import advice_on
 from stillgraph.core.parcel import Parcel
-from stillgraph.runtime import guard_misses
-from stillgraph.runtime.differences import difference
+from stillgraph.runtime.guards import guard_misses
+from stillgraph.runtime.guards.differences import difference
 from tests.unit.bytecode.segmented import Record, agrees, to_partial
 
 

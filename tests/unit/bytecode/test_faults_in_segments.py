@@ -12,14 +12,15 @@ import torch
 
 import stillgraph as sg
 from stillgraph.api import passing, plan
-from stillgraph.bytecode import between, resuming, segments
+from stillgraph.bytecode.between import between, resuming
 from stillgraph.bytecode.handlers import values
+from stillgraph.bytecode.segments import segments
 from stillgraph.core.reasons import REASONS
-from stillgraph.operators import stores
+from stillgraph.operators.containers import stores
 from stillgraph.passes import pipeline
-from stillgraph.runtime import static_function
-from stillgraph.trace import attempt
-from stillgraph.trace.session import session
+from stillgraph.runtime.calls import static_function
+from stillgraph.trace.capture import attempt
+from stillgraph.trace.capture.session import session
 from tests.unit.bytecode.segmented import X, count, reasons, stepwise, to_partial
 from tests.unit.bytecode.test_bounded_plans import called
 

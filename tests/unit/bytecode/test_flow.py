@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 import stillgraph as sg
-from stillgraph.bytecode.flow import flow_of
+from stillgraph.bytecode.code.flow import flow_of
 from tests.front_ends import bytecode
 
 __all__ = ["bytecode"]  # the fixture

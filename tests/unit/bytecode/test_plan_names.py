@@ -14,11 +14,11 @@ import torch
 from torch import Tensor
 
 import stillgraph as sg
-from stillgraph.bytecode.decode import OPERATIONS
-from stillgraph.bytecode.leaving import why_differing
-from stillgraph.bytecode.table import MOVES, REFUSED
-from stillgraph.bytecode.texts import _TEXTS
-from stillgraph.bytecode.whys import KINDS
+from stillgraph.bytecode.between.texts import _TEXTS
+from stillgraph.bytecode.code.decode import OPERATIONS
+from stillgraph.bytecode.machine.table import MOVES, REFUSED
+from stillgraph.bytecode.segments.leaving import why_differing
+from stillgraph.bytecode.segments.whys import KINDS
 from stillgraph.core.location import Location
 from tests.importing import loaded
 

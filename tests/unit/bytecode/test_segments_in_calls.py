@@ -16,7 +16,7 @@ import torch
 from torch import nn
 
 import stillgraph as sg
-from stillgraph.bytecode.prepared import prepared
+from stillgraph.bytecode.code.prepared import prepared
 from tests.cases.compare import assert_same
 from tests.unit.bytecode.segmented import CALLS, Record, X, agrees, count, reasons, to_partial
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from stillgraph.bytecode.breaks import place_of
+from stillgraph.bytecode.segments.breaks import place_of
 from tests.unit.bytecode.segmented import Record, agrees, reasons, segments
 
 X = torch.tensor([1.0, 2.0, 0.0])

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel
 
 import stillgraph as sg
-from stillgraph.bytecode import convert
+from stillgraph.bytecode.entry import convert
 from tests.cases.compare import assert_same
 from tests.front_ends import bytecode
 from tests.unit.soundness import test_paths as paths

@@ -39,7 +39,7 @@ from unittest import mock
 
 import pytest
 
-from stillgraph.bytecode.convert import convert
+from stillgraph.bytecode.entry.convert import convert
 from stillgraph.core.diagnostics import CaptureError
 from stillgraph.core.rewritten import is_rewritten
 from tests.unit.bytecode.both import following, seen

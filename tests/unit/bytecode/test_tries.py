@@ -18,9 +18,9 @@ import torch
 from torch import Tensor
 
 import stillgraph as sg
-from stillgraph.bytecode.flow import codes_in
-from stillgraph.bytecode.prepared import Prepared
-from stillgraph.bytecode.tries import Try, is_try
+from stillgraph.bytecode.code.flow import codes_in
+from stillgraph.bytecode.code.prepared import Prepared
+from stillgraph.bytecode.code.tries import Try, is_try
 from tests.front_ends import bytecode
 from tests.sampling import few
 

@@ -93,7 +93,7 @@ def test_whose_file_it_is(file: str, expected: set[str]) -> None:
     ("name", "ours"),
     [
         ("stillgraph", True),
-        ("stillgraph.trace.frames", True),
+        ("stillgraph.trace.code.frames", True),
         ("stillgraph.demo", False),
         ("stillgraph.demo.gpt2", False),
         ("stillgraph.demonstrating", True),

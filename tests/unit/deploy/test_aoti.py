@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 import stillgraph as sg
-from stillgraph.deploy import aoti, inductor
+from stillgraph.deploy.aoti import aoti, inductor
 from tests.unit.deploy.alone import alone
 
 X = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])

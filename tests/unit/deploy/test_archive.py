@@ -11,10 +11,11 @@ from torch import Tensor
 
 import stillgraph as sg
 from stillgraph.core.diagnostics import ExportError
-from stillgraph.deploy import archive, pt2
+from stillgraph.deploy import archive
 from stillgraph.deploy.archive import load, save_program
-from stillgraph.deploy.signature import place_key
-from stillgraph.deploy.verification import check_artefact
+from stillgraph.deploy.description.signature import place_key
+from stillgraph.deploy.exporting.verification import check_artefact
+from stillgraph.deploy.pt2 import pt2
 
 X = torch.tensor([1.0, 2.0])
 

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 import stillgraph as sg
-from stillgraph.passes.number_errors import said_of
+from stillgraph.passes.numbers.number_errors import said_of
 
 Function = Callable[[Any, Any], Any]
 

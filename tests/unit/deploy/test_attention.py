@@ -16,8 +16,8 @@ from torch import Tensor, nn
 
 import stillgraph as sg
 from stillgraph.passes import pipeline
-from stillgraph.passes.attention import open_attention
-from stillgraph.passes.hiding import OPEN_ATTENTION, hide, obstacle_to_inference, write_out
+from stillgraph.passes.kernels.attention import open_attention
+from stillgraph.passes.kernels.hiding import OPEN_ATTENTION, hide, obstacle_to_inference, write_out
 from tests.sampling import only
 from tests.unit.deploy.alone import alone
 from tests.unit.trace.test_attention import ALL, KINDS, LAYERS, MIXED, NONE, OPEN, OTHER, WIDTH, chosen, heads

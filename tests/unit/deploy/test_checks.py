@@ -12,8 +12,8 @@ import torch
 from torch import Tensor, nn
 
 import stillgraph as sg
-from stillgraph.deploy.checks import original
-from stillgraph.deploy.onnx import run_onnx
+from stillgraph.deploy.exporting.checks import original
+from stillgraph.deploy.onnx.onnx import run_onnx
 from tests.unit.deploy.alone import alone
 
 X = torch.ones(3)

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 import stillgraph as sg
-from stillgraph.deploy.onnx_session import run_onnx
+from stillgraph.deploy.onnx.onnx_session import run_onnx
 from tests.sampling import few, only
 from tests.unit.deploy.saving import save
 from tests.unit.passes.captured import SAMPLES

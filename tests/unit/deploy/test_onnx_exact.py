@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 import stillgraph as sg
-from stillgraph.deploy.onnx_exact import make_exact
+from stillgraph.deploy.onnx.onnx_exact import make_exact
 
 NAN, INF = float("nan"), float("inf")
 LARGE = torch.tensor([3 * 10**9, -3 * 10**9, 7, 2**40, 1])

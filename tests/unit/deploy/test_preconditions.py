@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 import stillgraph as sg
-from stillgraph.deploy.preconditions import Precondition
+from stillgraph.deploy.description.preconditions import Precondition
 
 X = torch.ones(3)
 Y = X.clone()

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 import stillgraph as sg
 from stillgraph.core.diagnostics import ExportError
 from stillgraph.deploy.archive import load
-from stillgraph.deploy.exported_program import to_exported_program
+from stillgraph.deploy.exporting.exported_program import to_exported_program
 from tests.sampling import few
 from tests.unit.deploy.alone import alone
 from tests.unit.deploy.saving import save

@@ -12,8 +12,8 @@ from torch import Tensor, nn
 
 import stillgraph as sg
 from stillgraph.passes import pipeline
-from stillgraph.passes.hiding import OPEN_SEQUENCE, hide, obstacle_to_inference
-from stillgraph.passes.recurrent import open_layer
+from stillgraph.passes.kernels.hiding import OPEN_SEQUENCE, hide, obstacle_to_inference
+from stillgraph.passes.kernels.recurrent import open_layer
 from tests.cases.compare import assert_same
 from tests.sampling import only
 from tests.unit.deploy.alone import alone

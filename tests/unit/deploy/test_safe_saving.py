@@ -20,7 +20,8 @@ from torch import Tensor
 
 import stillgraph as sg
 from stillgraph.core.diagnostics import ExampleTimeout, refuse
-from stillgraph.deploy import archive, pt2
+from stillgraph.deploy import archive
+from stillgraph.deploy.pt2 import pt2
 
 X = torch.tensor([1.0, 2.0])
 
@@ -113,7 +114,7 @@ def test_a_process_that_is_killed(tmp_path: Path) -> None:
     mine.write_bytes(b"mine")
     script = f"""
         import os, signal, torch, stillgraph as sg
-        from stillgraph.deploy import pt2
+        from stillgraph.deploy.pt2 import pt2
         pt2.check_artefact = lambda *rest, **options: os.kill(os.getpid(), signal.SIGKILL)
         sg.save(torch.nn.Linear(2, 2), {str(path)!r}, args=(torch.ones(2),))
     """

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 import stillgraph as sg
-from stillgraph.trace.recorder import Recorder
+from stillgraph.trace.graph.recorder import Recorder
 from tests.sampling import few
 
 

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 import stillgraph as sg
-from stillgraph.trace.depth import Depth
+from stillgraph.trace.code.depth import Depth
 from tests.unit.trace.agreement import P, agree
 
 

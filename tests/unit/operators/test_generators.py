@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 import stillgraph as sg
-from stillgraph.operators.generators import generator_of
+from stillgraph.operators.control_flow.generators import generator_of
 from tests.sampling import few
 from tests.unit.trace.agreement import N, P, agree, refusal
 

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 import stillgraph as sg
-from stillgraph.operators.loops import for_, while_
-from stillgraph.trace.exits import BREAK, CONTINUE, Exit, Return
+from stillgraph.operators.control_flow.loops import for_, while_
+from stillgraph.trace.heap.exits import BREAK, CONTINUE, Exit, Return
 from tests.cases.case import Case
 from tests.cases.compare import assert_same
 from tests.cases.harness import check_static

@@ -7,7 +7,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from stillgraph.operators.numbers import MEANINGS
+from stillgraph.operators.python.numbers import MEANINGS
 from tests.unit.trace.agreement import N, P, agree, refusal
 
 Z = P * 0

@@ -23,8 +23,8 @@ import pytest
 import torch
 
 import stillgraph as sg
-from stillgraph.operators import process_state
-from stillgraph.trace.chance import CLOCKS
+from stillgraph.operators.python import process_state
+from stillgraph.trace.code.chance import CLOCKS
 
 HERE = os.getcwd()
 KEPT = [1]

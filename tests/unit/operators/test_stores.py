@@ -11,9 +11,7 @@ import torch
 from torch import Tensor, nn
 
 import stillgraph as sg
-from stillgraph.operators.attributes import attr
-from stillgraph.operators.globals import del_global, set_global
-from stillgraph.operators.stores import (
+from stillgraph.operators.containers.stores import (
     del_attr,
     del_item,
     inplace,
@@ -21,6 +19,8 @@ from stillgraph.operators.stores import (
     set_attr,
     set_item,
 )
+from stillgraph.operators.names.attributes import attr
+from stillgraph.operators.names.globals import del_global, set_global
 from tests.unit.trace.agreement import N, P, agree, agree_fresh, outcome, refusal, same_error
 
 STEPS = 0

@@ -11,8 +11,8 @@ from torch import Tensor, nn
 
 import stillgraph as sg
 from stillgraph.program.program import Program
-from stillgraph.runtime.function_writer import read_source
-from stillgraph.runtime.native import lower
+from stillgraph.runtime.native.function_writer import read_source
+from stillgraph.runtime.native.native import lower
 
 
 def branch(x: Tensor, limit: Tensor) -> Tensor:

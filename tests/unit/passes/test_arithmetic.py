@@ -14,11 +14,11 @@ from torch import Tensor
 import stillgraph as sg
 from stillgraph.core.diagnostics import ExportError
 from stillgraph.passes import pipeline
-from stillgraph.passes.arithmetic import check_arithmetic
 from stillgraph.passes.checks import CHECKED, hand_out_checks
-from stillgraph.passes.loop_tests import check_before_tests
-from stillgraph.passes.number_errors import said_of
-from stillgraph.passes.regions import all_nodes
+from stillgraph.passes.loops.loop_tests import check_before_tests
+from stillgraph.passes.numbers.arithmetic import check_arithmetic
+from stillgraph.passes.numbers.number_errors import said_of
+from stillgraph.passes.regions.regions import all_nodes
 from stillgraph.program.operations import divisor, require
 from stillgraph.program.program import Program
 from stillgraph.program.verify import verify

@@ -12,8 +12,8 @@ from torch import Tensor, nn
 import stillgraph as sg
 from stillgraph.core.diagnostics import ExportError
 from stillgraph.passes import pipeline
-from stillgraph.passes.bounding import bound_loops, branching_loops, loop_lines, with_bounds
-from stillgraph.passes.regions import COND, WHILE, all_regions
+from stillgraph.passes.loops.bounding import bound_loops, branching_loops, loop_lines, with_bounds
+from stillgraph.passes.regions.regions import COND, WHILE, all_regions
 from stillgraph.program.interpreter import interpret
 from stillgraph.program.program import Program
 from stillgraph.program.verify import verify

@@ -12,7 +12,7 @@ from torch import Tensor
 import stillgraph as sg
 from stillgraph.core.diagnostics import ExportError
 from stillgraph.passes import pipeline
-from stillgraph.passes.catching import hand_out_failures, handles
+from stillgraph.passes.exceptions.catching import hand_out_failures, handles
 from stillgraph.program.operations import EFFECTFUL
 from stillgraph.program.verify import verify
 from tests.unit.passes.captured import run

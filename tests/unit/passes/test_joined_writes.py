@@ -12,10 +12,10 @@ from torch import Tensor
 import stillgraph as sg
 from stillgraph.core.diagnostics import ExportError
 from stillgraph.passes import pipeline
-from stillgraph.passes.joined_writes import write_to_both
+from stillgraph.passes.state.joined_writes import write_to_both
 from stillgraph.program.program import Program
 from stillgraph.program.verify import verify
-from stillgraph.runtime.native import lower
+from stillgraph.runtime.native.native import lower
 
 
 def one_of_two(x: Tensor, z: Tensor, p: Tensor) -> Any:

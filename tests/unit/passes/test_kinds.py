@@ -12,7 +12,7 @@ from torch import Tensor
 
 import stillgraph as sg
 from stillgraph.deploy.archive import load
-from stillgraph.passes.kinds import kinds_given
+from stillgraph.passes.numbers.kinds import kinds_given
 from tests.unit.deploy.saving import save
 
 X = torch.ones(2)

@@ -13,9 +13,9 @@ from torch import Tensor
 import stillgraph as sg
 from stillgraph.core.diagnostics import ExportError
 from stillgraph.passes import pipeline
-from stillgraph.passes.lists import items_of, lists_to_tensors, rows_of
-from stillgraph.passes.memory import flow_of
-from stillgraph.passes.regions import all_regions
+from stillgraph.passes.lists.lists import items_of, lists_to_tensors, rows_of
+from stillgraph.passes.regions.regions import all_regions
+from stillgraph.passes.state.memory import flow_of
 from stillgraph.program.types import ListType, NumberType, TensorType
 from stillgraph.program.verify import verify
 from tests.unit.passes.captured import run

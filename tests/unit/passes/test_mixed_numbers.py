@@ -11,9 +11,9 @@ import torch
 from torch import Tensor
 
 import stillgraph as sg
-from stillgraph.passes.mixed_numbers import check_mixed_numbers
-from stillgraph.passes.number_errors import MIXED
-from stillgraph.passes.regions import all_nodes
+from stillgraph.passes.numbers.mixed_numbers import check_mixed_numbers
+from stillgraph.passes.numbers.number_errors import MIXED
+from stillgraph.passes.regions.regions import all_nodes
 from stillgraph.program.operations import require
 from stillgraph.program.verify import verify
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 import stillgraph as sg
 from stillgraph.core.diagnostics import ExportError
 from stillgraph.passes import pipeline
-from stillgraph.passes.number_operations import LOWERINGS, lower_number
-from stillgraph.passes.values import dtype_of, kind_of
+from stillgraph.passes.numbers.number_operations import LOWERINGS, lower_number
+from stillgraph.passes.regions.values import dtype_of, kind_of
 from tests.unit.passes.captured import run
 
 NUMBERS = st.one_of(st.booleans(), st.integers(-20, 20), st.floats(-20, 20).map(lambda f: round(f, 3)))

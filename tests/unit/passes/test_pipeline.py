@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from stillgraph.passes import pipeline
-from stillgraph.passes.regions import all_regions
-from stillgraph.passes.values import is_number
+from stillgraph.passes.regions.regions import all_regions
+from stillgraph.passes.regions.values import is_number
 from stillgraph.program.verify import verify
 from tests.unit.passes.captured import SAMPLES, run
 

@@ -13,9 +13,9 @@ from torch import Tensor
 import stillgraph as sg
 from stillgraph.core.diagnostics import ExportError
 from stillgraph.passes import pipeline
-from stillgraph.passes.ragged import elements_of, flatten_ragged_lists
-from stillgraph.passes.ragged_operations import layout_of
-from stillgraph.passes.regions import all_regions
+from stillgraph.passes.lists.ragged import elements_of, flatten_ragged_lists
+from stillgraph.passes.lists.ragged_operations import layout_of
+from stillgraph.passes.regions.regions import all_regions
 from stillgraph.program.flattening import sizes_of, values_of
 from stillgraph.program.types import ListType, TensorType
 from stillgraph.program.verify import verify

@@ -10,20 +10,20 @@ from torch.utils.checkpoint import checkpoint
 import stillgraph as sg
 from stillgraph.core.diagnostics import ExportError
 from stillgraph.passes import pipeline
-from stillgraph.passes.aliases import separate_aliases
-from stillgraph.passes.dead_code import drop_dead_code
-from stillgraph.passes.gating import gate_outputs
-from stillgraph.passes.gradients import drop_gradients
-from stillgraph.passes.growing import growing_loop, hide_growth
-from stillgraph.passes.layout import lead_with_unknown_sizes
-from stillgraph.passes.modes import settle_modes
-from stillgraph.passes.mutation import lift_mutation
-from stillgraph.passes.operands import tidy_operands
-from stillgraph.passes.optionals import split_optionals
-from stillgraph.passes.printing import drop_printing, prints
-from stillgraph.passes.raising import lower_raising, raises
-from stillgraph.passes.regions import Branch, Loop, all_regions, controls, outputs
-from stillgraph.passes.values import storage_of
+from stillgraph.passes.exceptions.gating import gate_outputs
+from stillgraph.passes.exceptions.printing import drop_printing, prints
+from stillgraph.passes.exceptions.raising import lower_raising, raises
+from stillgraph.passes.kernels.gradients import drop_gradients
+from stillgraph.passes.kernels.layout import lead_with_unknown_sizes
+from stillgraph.passes.kernels.modes import settle_modes
+from stillgraph.passes.lists.optionals import split_optionals
+from stillgraph.passes.regions.dead_code import drop_dead_code
+from stillgraph.passes.regions.operands import tidy_operands
+from stillgraph.passes.regions.regions import Branch, Loop, all_regions, controls, outputs
+from stillgraph.passes.regions.values import storage_of
+from stillgraph.passes.state.aliases import separate_aliases
+from stillgraph.passes.state.growing import growing_loop, hide_growth
+from stillgraph.passes.state.mutation import lift_mutation
 from stillgraph.program.operations import EFFECTFUL, checkpointed, closed_over, hooked_inputs, module_hooks
 from stillgraph.program.verify import verify
 from tests.unit.passes.captured import run

@@ -12,7 +12,7 @@ from torch import Tensor
 import stillgraph as sg
 from stillgraph.core.diagnostics import ExportError
 from stillgraph.passes import pipeline
-from stillgraph.passes.sorting import order_to_tensors
+from stillgraph.passes.kernels.sorting import order_to_tensors
 from stillgraph.program.verify import verify
 from tests.unit.passes.captured import run
 

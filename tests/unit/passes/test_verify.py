@@ -9,7 +9,7 @@ from torch import fx
 
 import stillgraph as sg
 from stillgraph.core.diagnostics import InternalError
-from stillgraph.passes.regions import Branch, Loop, controls, copied, outputs, placeholders, set_outputs
+from stillgraph.passes.regions.regions import Branch, Loop, controls, copied, outputs, placeholders, set_outputs
 from stillgraph.program.effects import SetAttribute
 from stillgraph.program.guards import Argument
 from stillgraph.program.outputs import Output

@@ -6,7 +6,7 @@ from torch import Tensor
 
 import stillgraph as sg
 from stillgraph.passes.whole_graph import lower_whole
-from stillgraph.runtime.function_writer import read_source
+from stillgraph.runtime.native.function_writer import read_source
 from tests.unit.passes.captured import SAMPLES
 
 X = torch.tensor([1.0, 2.0])

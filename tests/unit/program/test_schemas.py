@@ -16,7 +16,15 @@ import torch.nn.functional as F
 from torch import fx
 from torch.overrides import get_testing_overrides
 
-from stillgraph.program.schemas import DRAWING, draws, is_custom, is_effectful, returns_nothing, statistics, writes
+from stillgraph.program.facts.schemas import (
+    DRAWING,
+    draws,
+    is_custom,
+    is_effectful,
+    returns_nothing,
+    statistics,
+    writes,
+)
 
 SEEDED = torch.Tag.nondeterministic_seeded
 SWITCHES = {"train": True, "training": True, "dropout": 0.5, "dropout_p": 0.5}

@@ -11,8 +11,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 import stillgraph as sg
+from stillgraph.program.facts.writes import writes_in_place, written_arguments
 from stillgraph.program.graphs import regions
-from stillgraph.program.writes import writes_in_place, written_arguments
 
 X = torch.arange(6.0) + 1
 

@@ -12,8 +12,8 @@ from torch.utils.checkpoint import checkpoint
 
 import stillgraph as sg
 from stillgraph.report.coverage import coverage
-from stillgraph.runtime.native import lower
-from stillgraph.runtime.whole import compile_whole
+from stillgraph.runtime.calls.whole import compile_whole
+from stillgraph.runtime.native.native import lower
 
 
 def halve(x: Tensor, limit: Tensor) -> Tensor:

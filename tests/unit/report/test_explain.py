@@ -10,7 +10,7 @@ from torch import Tensor
 
 import stillgraph as sg
 from stillgraph.program.record import START_UP
-from stillgraph.trace.watch import EARLIER, RECORDING, Watch
+from stillgraph.trace.code.watch import EARLIER, RECORDING, Watch
 
 
 def shapes_differ(x: Tensor) -> Tensor:

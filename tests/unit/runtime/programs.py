@@ -12,7 +12,7 @@ from stillgraph.program.effects import Effect
 from stillgraph.program.guards import Argument, Guard, ModeGuard, Source, TensorGuard
 from stillgraph.program.outputs import Output, Template
 from stillgraph.program.program import Input, Program
-from stillgraph.runtime.static_function import StaticFunction
+from stillgraph.runtime.calls.static_function import StaticFunction
 
 X = Argument(0)
 

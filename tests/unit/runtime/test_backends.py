@@ -15,8 +15,8 @@ from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv, StatelessSymbolicContext
 
 import stillgraph as sg
-from stillgraph.runtime import backends
-from stillgraph.runtime.backends import resolve_backend
+from stillgraph.runtime.native import backends
+from stillgraph.runtime.native.backends import resolve_backend
 from tests.unit.runtime.programs import graph_of
 
 needs_compiler = pytest.mark.skipif(not backends._has_cpp_compiler(), reason="no C++ compiler")
@@ -101,7 +101,7 @@ def test_eager_runs_the_graph_itself_and_imports_no_compiler() -> None:
     graph = graph_of(lambda x: (x + 1,), 1)
     assert resolve_backend("eager")(graph, []) == graph.forward
     script = (
-        "import sys; from stillgraph.runtime.static_function import resolve_backend;"
+        "import sys; from stillgraph.runtime.calls.static_function import resolve_backend;"
         "resolve_backend('eager'); resolve_backend('inductor');"
         "print([m for m in sys.modules if m.startswith(('torch._dynamo', 'torch._inductor'))])"
     )

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from stillgraph.program.guards import ConstantGuard, Item
-from stillgraph.runtime.cache import CacheInfo, CapturedCall, ProgramCache, call_structure
-from stillgraph.runtime.guard_codegen import compile_guards
+from stillgraph.runtime.calls.cache import CacheInfo, CapturedCall, ProgramCache, call_structure
+from stillgraph.runtime.guards.guard_codegen import compile_guards
 from tests.unit.runtime.programs import X, program_of
 
 

@@ -13,8 +13,8 @@ from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
 import stillgraph as sg
-from stillgraph.runtime import driver_text
-from stillgraph.runtime.native import lower
+from stillgraph.runtime.native import driver_text
+from stillgraph.runtime.native.native import lower
 from tests.unit.trace.agreement import N, P, agree, agree_fresh
 
 

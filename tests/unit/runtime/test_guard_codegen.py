@@ -20,7 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
-from stillgraph.program.fingerprints import fingerprint
+from stillgraph.program.facts.fingerprints import fingerprint
 from stillgraph.program.guards import (
     Argument,
     Attribute,
@@ -40,11 +40,11 @@ from stillgraph.program.guards import (
     Source,
     TypeGuard,
 )
-from stillgraph.runtime.comparing import strict_key
-from stillgraph.runtime.function_writer import read_source
-from stillgraph.runtime.guard_codegen import compile_guards
-from stillgraph.runtime.guard_misses import explain_miss
-from stillgraph.runtime.guard_order import in_checking_order
+from stillgraph.runtime.guards.comparing import strict_key
+from stillgraph.runtime.guards.guard_codegen import compile_guards
+from stillgraph.runtime.guards.guard_misses import explain_miss
+from stillgraph.runtime.guards.guard_order import in_checking_order
+from stillgraph.runtime.native.function_writer import read_source
 from tests.unit.runtime.guard_cases import Colour, Number, Plain, holds, scalars
 from tests.unit.runtime.programs import X, inputs_at, tensor_guard
 

@@ -16,8 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from stillgraph.program.facts import FACTS
-from stillgraph.program.fingerprints import fingerprint
+from stillgraph.program.facts.facts import FACTS
+from stillgraph.program.facts.fingerprints import fingerprint
 from stillgraph.program.guards import (
     AliasGuard,
     ApartGuard,
@@ -46,10 +46,10 @@ from stillgraph.program.guards import (
     TypeGuard,
     UnsetGuard,
 )
-from stillgraph.runtime.comparing import strict_key
-from stillgraph.runtime.guard_codegen import compile_guards
-from stillgraph.runtime.guard_misses import explain_miss
-from stillgraph.runtime.weak import weakened
+from stillgraph.runtime.guards.comparing import strict_key
+from stillgraph.runtime.guards.guard_codegen import compile_guards
+from stillgraph.runtime.guards.guard_misses import explain_miss
+from stillgraph.runtime.guards.weak import weakened
 from tests.unit.runtime.guard_cases import BASE, Plain, Slotted, holds, scalars
 from tests.unit.runtime.programs import X, inputs_at, tensor_guard
 

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 import stillgraph as sg
-from stillgraph.runtime.hearing import heard
+from stillgraph.runtime.comparing.hearing import heard
 
 LOGGER = logging.getLogger("tests.hearing")
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, fx
 
 import stillgraph as sg
-from stillgraph.runtime.layouts import sharing_difference, stride_difference
+from stillgraph.runtime.native.layouts import sharing_difference, stride_difference
 
 
 def test_strides_are_told_of_dense_tensors_only() -> None:

@@ -14,8 +14,8 @@ import stillgraph as sg
 import tests.unit.runtime.raising_in_calls as calls
 import tests.unit.runtime.raising_over_lines as several
 from stillgraph.api import static
-from stillgraph.runtime.native import lower
-from stillgraph.runtime.whole import compile_whole
+from stillgraph.runtime.calls.whole import compile_whole
+from stillgraph.runtime.native.native import lower
 from tests.sampling import crossed
 from tests.unit.runtime.raising import as_it_stands
 

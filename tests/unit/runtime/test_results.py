@@ -36,8 +36,8 @@ from stillgraph.program.outputs import (
     Shared,
     Template,
 )
-from stillgraph.runtime.effects import replace_contents
-from stillgraph.runtime.results import compile_result, compile_template
+from stillgraph.runtime.native.effects import replace_contents
+from stillgraph.runtime.native.results import compile_result, compile_template
 from tests.unit.runtime.programs import X
 
 Point = namedtuple("Point", "x y")

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 import stillgraph as sg
-from stillgraph.runtime.shadow import ShadowCheck
+from stillgraph.runtime.calls.shadow import ShadowCheck
 from tests.unit.runtime import checked
 from tests.unit.runtime.checked import Layer, branched, in_place, line_of, looped, miscaptured, raising, unguarded
 

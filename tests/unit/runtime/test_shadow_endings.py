@@ -10,9 +10,9 @@ import torch
 from torch import Tensor, fx
 
 import stillgraph as sg
-from stillgraph.runtime import limits
-from stillgraph.runtime.limits import EndlessProgram, LimitFor, Visits, limited
-from stillgraph.runtime.native import lower
+from stillgraph.runtime.native import limits
+from stillgraph.runtime.native.limits import EndlessProgram, LimitFor, Visits, limited
+from stillgraph.runtime.native.native import lower
 from tests.unit.runtime import checked
 from tests.unit.runtime.checked import branched, line_of, looped, miscaptured
 

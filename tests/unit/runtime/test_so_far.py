@@ -14,9 +14,9 @@ import torch
 from torch import Tensor, nn
 
 import stillgraph as sg
-from stillgraph.runtime.native import lower
-from stillgraph.runtime.so_far import LINES
-from stillgraph.trace import account
+from stillgraph.runtime.native.native import lower
+from stillgraph.runtime.native.so_far import LINES
+from stillgraph.trace.capture import account
 from tests.cases.compare import assert_same
 from tests.unit.runtime.raising import as_it_stands
 

@@ -29,7 +29,7 @@ from stillgraph.program.guards import (
 )
 from stillgraph.program.outputs import Constant, Container, Output, Same
 from stillgraph.program.program import Program
-from stillgraph.runtime.cache import CacheInfo
+from stillgraph.runtime.calls.cache import CacheInfo
 from tests.unit.runtime.programs import Switches, X, mode_guard, program_of, static, tensor_guard
 
 
@@ -391,7 +391,7 @@ def test_a_bound_method_looks_like_one() -> None:
 
 
 def test_methods_that_take_a_call_are_given_the_receiver_others_are_not() -> None:
-    from stillgraph.runtime.static_function import StaticFunction
+    from stillgraph.runtime.calls.static_function import StaticFunction
 
     class Explaining(StaticFunction[Any, Any]):
         code = "the code"

@@ -18,7 +18,7 @@ from torch import Tensor
 import stillgraph as sg
 import tests.unit.runtime.raising as module
 from stillgraph.core.tracebacks import SWITCH
-from stillgraph.runtime.native import lower
+from stillgraph.runtime.native.native import lower
 from tests.unit.runtime.programs import X, program_of, static
 from tests.unit.runtime.raising import (
     Net,

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor, fx
 
 import stillgraph as sg
-from stillgraph.runtime.native import lower
-from stillgraph.runtime.whole import compile_whole
+from stillgraph.runtime.calls.whole import compile_whole
+from stillgraph.runtime.native.native import lower
 
 
 def halve(x: Tensor, limit: Tensor) -> tuple[Tensor, int]:

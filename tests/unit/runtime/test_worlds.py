@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 import stillgraph as sg
-from stillgraph.runtime.worlds import NOTHING, World
+from stillgraph.runtime.comparing.worlds import NOTHING, World
 from tests.unit.runtime import checked
 
 TABLE: dict[str, list[int]] = {"a": [1]}

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 import stillgraph as sg
-from stillgraph.runtime.static_function import StaticFunction
+from stillgraph.runtime.calls.static_function import StaticFunction
 from tests.cases.compare import assert_same
 from tests.unit.trace.agreement import outcome, same_error
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 import stillgraph as sg
-from stillgraph.runtime.overlap import overlap
+from stillgraph.runtime.native.overlap import overlap
 from tests.cases.compare import assert_same
 from tests.unit.trace.agreement import outcome, same_error
 

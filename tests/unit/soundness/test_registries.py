@@ -12,7 +12,7 @@ import pytest
 import torch
 
 import stillgraph as sg
-from stillgraph.runtime.failed_captures import FailedCaptures
+from stillgraph.runtime.calls.failed_captures import FailedCaptures
 
 
 class First:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 import stillgraph as sg
-from stillgraph.trace.symbolic import is_fake
+from stillgraph.trace.fakes.symbolic import is_fake
 from tests.cases.compare import assert_same, tensors_in
 
 Static = Callable[[Any], Any]  # makes a module or function static, or leaves it as it is

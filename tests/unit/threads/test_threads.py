@@ -17,10 +17,10 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset
 
 import stillgraph as sg
-from stillgraph.runtime.captures import Captures
-from stillgraph.runtime.static_function import StaticFunction
-from stillgraph.trace.recorder import Recorder, current
-from stillgraph.trace.symbolic import is_fake
+from stillgraph.runtime.calls.captures import Captures
+from stillgraph.runtime.calls.static_function import StaticFunction
+from stillgraph.trace.fakes.symbolic import is_fake
+from stillgraph.trace.graph.recorder import Recorder, current
 from tests.unit.contexts.modes import default_dtype
 
 

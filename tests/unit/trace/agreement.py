@@ -13,7 +13,7 @@ from torch import Tensor, fx, nn
 
 import stillgraph as sg
 from stillgraph.program.program import Program
-from stillgraph.trace.symbolic import is_fake
+from stillgraph.trace.fakes.symbolic import is_fake
 from tests.cases.compare import assert_same, sharing, tensors_in
 
 P = torch.tensor([1.0, 2.0, 3.0])

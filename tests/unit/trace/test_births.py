@@ -14,7 +14,7 @@ import pytest
 import torch
 
 import stillgraph as sg
-from stillgraph.trace.births import Births
+from stillgraph.trace.heap.births import Births
 
 
 class Plain:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 import stillgraph as sg
-from stillgraph.trace.symbolic import is_fake
+from stillgraph.trace.fakes.symbolic import is_fake
 from tests.cases.compare import tensors_in
 from tests.unit.trace.agreement import N, P, agree, agree_fresh, program_of
 

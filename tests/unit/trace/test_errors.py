@@ -15,10 +15,10 @@ import torch
 
 import stillgraph
 import stillgraph as sg
-from stillgraph.operators.stand_ins import StandIn
-from stillgraph.trace.caught import Caught
-from stillgraph.trace.errors import KINDS, OF_MIXED_KINDS, OF_SEVERAL_KINDS
-from stillgraph.trace.numbers import Staged
+from stillgraph.operators.containers.stand_ins import StandIn
+from stillgraph.trace.values.caught import Caught
+from stillgraph.trace.values.errors import KINDS, OF_MIXED_KINDS, OF_SEVERAL_KINDS
+from stillgraph.trace.values.numbers import Staged
 from tests.front_ends import bytecode  # noqa: F401  # a fixture
 
 

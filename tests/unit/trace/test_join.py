@@ -8,12 +8,12 @@ import pytest
 import torch
 
 from stillgraph.program.types import JoinFailure
-from stillgraph.trace.containers import split
-from stillgraph.trace.exits import BREAK, CONTINUE, Exit, Return
-from stillgraph.trace.join import DEAD, Joiner, same_constant
-from stillgraph.trace.journal import MISSING
-from stillgraph.trace.recorder import Recorder
-from stillgraph.trace.unjoined import Unjoined, describe
+from stillgraph.trace.control_flow.join import DEAD, Joiner, same_constant
+from stillgraph.trace.control_flow.unjoined import Unjoined, describe
+from stillgraph.trace.graph.recorder import Recorder
+from stillgraph.trace.heap.exits import BREAK, CONTINUE, Exit, Return
+from stillgraph.trace.heap.journal import MISSING
+from stillgraph.trace.values.containers import split
 from tests.unit.trace.agreement import N, P, agree, refusal
 
 

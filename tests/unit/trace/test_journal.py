@@ -9,7 +9,8 @@ import torch
 from torch import nn
 
 from stillgraph.program.guards import Argument
-from stillgraph.trace.journal import (
+from stillgraph.trace.effects.modules import ModuleTables
+from stillgraph.trace.heap.journal import (
     MISSING,
     AttributePlace,
     CellPlace,
@@ -22,8 +23,7 @@ from stillgraph.trace.journal import (
     copy_contents,
     replace_contents,
 )
-from stillgraph.trace.modules import ModuleTables
-from stillgraph.trace.sources import Finder
+from stillgraph.trace.sources.sources import Finder
 
 
 class Plain:

@@ -9,9 +9,9 @@ import pytest
 
 import stillgraph
 from stillgraph.program.guards import Argument
-from stillgraph.trace.knowledge import Knowledge
-from stillgraph.trace.lists import Same
-from stillgraph.trace.signals import Restart
+from stillgraph.trace.code.signals import Restart
+from stillgraph.trace.guards.knowledge import Knowledge
+from stillgraph.trace.values.lists import Same
 
 CODE = (lambda: None).__code__
 WHERE = Argument(0)

@@ -10,8 +10,17 @@ import pytest
 import torch
 
 from stillgraph.core.diagnostics import CaptureError
-from stillgraph.trace.numbers import KINDS, StagedBool, StagedFloat, StagedInt, is_number, kind_of, let_kind_vary, plain
-from stillgraph.trace.recorder import Recorder
+from stillgraph.trace.graph.recorder import Recorder
+from stillgraph.trace.values.numbers import (
+    KINDS,
+    StagedBool,
+    StagedFloat,
+    StagedInt,
+    is_number,
+    kind_of,
+    let_kind_vary,
+    plain,
+)
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 import torch
 
-from stillgraph.trace.journal import ContentsPlace, GlobalPlace
-from stillgraph.trace.reach import Reach, reach_of
+from stillgraph.trace.effects.reach import Reach, reach_of
+from stillgraph.trace.heap.journal import ContentsPlace, GlobalPlace
 
 
 class Trainer:

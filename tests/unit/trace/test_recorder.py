@@ -9,8 +9,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 import stillgraph as sg
-from stillgraph.trace.recorder import current
-from stillgraph.trace.symbolic import is_fake
+from stillgraph.trace.fakes.symbolic import is_fake
+from stillgraph.trace.graph.recorder import current
 from tests.unit.trace.agreement import N, P, agree, agree_fresh, nodes, program_of
 
 GLOBAL = torch.ones(3)

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor, nn
 
 import stillgraph as sg
-from stillgraph.trace.exits import BREAK, CONTINUE, Exit, Return
-from stillgraph.trace.staging import any_flag
+from stillgraph.trace.control_flow.staging import any_flag
+from stillgraph.trace.heap.exits import BREAK, CONTINUE, Exit, Return
 from tests.unit.trace.agreement import IF, N, P, agree, agree_fresh, count, nodes, program_of, refusal
 
 

@@ -14,7 +14,7 @@ import torch
 
 import stillgraph as sg
 from stillgraph.program.interpreter import interpret
-from stillgraph.runtime.results import compile_result
+from stillgraph.runtime.native.results import compile_result
 from tests.front_ends import through_bytecode
 from tests.importing import loaded
 from tests.unit.trace.unset_functions import FUNCTIONS, LESS, ONE, ONES, ZEROS, handed_out_in_one_arm, outcome, static

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 import stillgraph as sg
-from stillgraph.trace.witness import Calls, Witness
+from stillgraph.trace.code.witness import Calls, Witness
 
 
 def witnessed(calling: bool = True, reaching: bool = False) -> list[str]:

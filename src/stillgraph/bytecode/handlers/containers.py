@@ -6,15 +6,15 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from stillgraph.bytecode.frame import NULL, Frame, Handler
-from stillgraph.operators.arguments import keywords
-from stillgraph.operators.binding import NamedAs, is_iterable
-from stillgraph.operators.calls import call
-from stillgraph.operators.patterns import is_mapping, is_sequence, length, parts_of, values_of
-from stillgraph.operators.stores import set_item
-from stillgraph.operators.unpacking import unpack
-from stillgraph.trace.session import session
-from stillgraph.trace.unjoined import Unjoined
+from stillgraph.bytecode.machine.frame import NULL, Frame, Handler
+from stillgraph.operators.calls.arguments import keywords
+from stillgraph.operators.calls.binding import NamedAs, is_iterable
+from stillgraph.operators.calls.calls import call
+from stillgraph.operators.containers.stores import set_item
+from stillgraph.operators.containers.unpacking import unpack
+from stillgraph.operators.control_flow.patterns import is_mapping, is_sequence, length, parts_of, values_of
+from stillgraph.trace.capture.session import session
+from stillgraph.trace.control_flow.unjoined import Unjoined
 
 
 def _build_tuple(frame: Frame, count: int) -> None:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from stillgraph.bytecode.frame import Frame, Handler
-from stillgraph.bytecode.tracebacks import raise_again
+from stillgraph.bytecode.machine.frame import Frame, Handler
+from stillgraph.bytecode.machine.tracebacks import raise_again
 from stillgraph.core.lookup import class_member
-from stillgraph.operators.calls import call
-from stillgraph.operators.contexts import context, require_manager, seen
-from stillgraph.operators.protected import handled
-from stillgraph.operators.raising import caused, raised
-from stillgraph.trace.session import session
+from stillgraph.operators.calls.calls import call
+from stillgraph.operators.control_flow.contexts import context, require_manager, seen
+from stillgraph.operators.control_flow.protected import handled
+from stillgraph.operators.control_flow.raising import caused, raised
+from stillgraph.trace.capture.session import session
 
 
 # ---- raise

@@ -9,16 +9,16 @@ import inspect
 from types import BuiltinFunctionType, CellType, CodeType, FunctionType
 from typing import Any
 
-from stillgraph.bytecode.decode import decode
-from stillgraph.bytecode.frame import NULL, Frame, Handler, contents
-from stillgraph.bytecode.iteration import Iteration
-from stillgraph.bytecode.parcels import read
+from stillgraph.bytecode.code.decode import decode
+from stillgraph.bytecode.machine.frame import NULL, Frame, Handler, contents
+from stillgraph.bytecode.machine.iteration import Iteration
+from stillgraph.bytecode.machine.parcels import read
 from stillgraph.core.lookup import is_exactly
-from stillgraph.operators.calls import call
-from stillgraph.operators.drawing import drawn
-from stillgraph.operators.variables import evaluated, require_set
-from stillgraph.trace.journal import MISSING
-from stillgraph.trace.session import session
+from stillgraph.operators.calls.calls import call
+from stillgraph.operators.containers.drawing import drawn
+from stillgraph.operators.names.variables import evaluated, require_set
+from stillgraph.trace.capture.session import session
+from stillgraph.trace.heap.journal import MISSING
 
 
 # ---- calls

@@ -6,16 +6,16 @@ from collections.abc import Iterator
 from types import GeneratorType
 from typing import Any
 
-from stillgraph.bytecode.frame import Frame, Handler
-from stillgraph.bytecode.iteration import Iteration
+from stillgraph.bytecode.machine.frame import Frame, Handler
+from stillgraph.bytecode.machine.iteration import Iteration
 from stillgraph.core.lookup import is_exactly
-from stillgraph.operators.calls import call
-from stillgraph.operators.generators import Produced
-from stillgraph.operators.methods import method_of
-from stillgraph.operators.sequences import as_sequence
-from stillgraph.trace.iterators import is_advanced_unseen
-from stillgraph.trace.session import session
-from stillgraph.trace.unjoined import Unjoined
+from stillgraph.operators.calls.calls import call
+from stillgraph.operators.containers.sequences import as_sequence
+from stillgraph.operators.control_flow.generators import Produced
+from stillgraph.operators.names.methods import method_of
+from stillgraph.trace.capture.session import session
+from stillgraph.trace.control_flow.unjoined import Unjoined
+from stillgraph.trace.effects.iterators import is_advanced_unseen
 
 
 def _get_iter(frame: Frame, _: Any) -> None:

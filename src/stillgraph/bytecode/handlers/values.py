@@ -7,15 +7,15 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from stillgraph.bytecode.frame import NULL, Frame, Handler
-from stillgraph.operators import methods
-from stillgraph.operators.attributes import attr
-from stillgraph.operators.booleans import eq, in_, is_, ne, not_, ordered
-from stillgraph.operators.calls import call
-from stillgraph.operators.stores import del_attr, del_item, inplace, item, set_attr, set_item
-from stillgraph.operators.strings import format_, percent, repr_, text
-from stillgraph.trace.session import session
-from stillgraph.trace.unjoined import Unjoined
+from stillgraph.bytecode.machine.frame import NULL, Frame, Handler
+from stillgraph.operators.calls.calls import call
+from stillgraph.operators.containers.stores import del_attr, del_item, inplace, item, set_attr, set_item
+from stillgraph.operators.names import methods
+from stillgraph.operators.names.attributes import attr
+from stillgraph.operators.names.booleans import eq, in_, is_, ne, not_, ordered
+from stillgraph.operators.names.strings import format_, percent, repr_, text
+from stillgraph.trace.capture.session import session
+from stillgraph.trace.control_flow.unjoined import Unjoined
 
 
 # ---- the stack

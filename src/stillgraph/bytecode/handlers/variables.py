@@ -5,12 +5,12 @@ from __future__ import annotations
 from types import CellType
 from typing import Any, NoReturn
 
-from stillgraph.bytecode.frame import NULL, Frame, Handler, contents
-from stillgraph.operators.globals import del_global, set_global
-from stillgraph.operators.variables import loaded, no_value
-from stillgraph.trace.journal import MISSING, CellPlace
-from stillgraph.trace.session import session
-from stillgraph.trace.unset import may_be_unset
+from stillgraph.bytecode.machine.frame import NULL, Frame, Handler, contents
+from stillgraph.operators.names.globals import del_global, set_global
+from stillgraph.operators.names.variables import loaded, no_value
+from stillgraph.trace.capture.session import session
+from stillgraph.trace.control_flow.unset import may_be_unset
+from stillgraph.trace.heap.journal import MISSING, CellPlace
 
 
 def _unbound(frame: Frame, slot: int) -> NoReturn:

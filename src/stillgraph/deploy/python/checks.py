@@ -13,11 +13,11 @@ import torch
 from torch.nn.modules import module as modules
 
 from stillgraph.core.diagnostics import ExportError, refuse
+from stillgraph.deploy.description.signature import place_key, written_place
 from stillgraph.deploy.python.calls import is_given
 from stillgraph.deploy.python.places import Places
 from stillgraph.deploy.python.spelling import Spelling, is_literal
-from stillgraph.deploy.signature import place_key, written_place
-from stillgraph.passes.regions import all_regions
+from stillgraph.passes.regions.regions import all_regions
 from stillgraph.program.effects import DeleteAttribute, Effect
 from stillgraph.program.guards import (
     AliasGuard,

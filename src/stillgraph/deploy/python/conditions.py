@@ -8,8 +8,8 @@ from torch import fx
 
 from stillgraph.deploy.python.lines import brackets
 from stillgraph.deploy.python.statements import STATEMENTS
-from stillgraph.passes.purity import is_pure
-from stillgraph.passes.regions import COND
+from stillgraph.passes.regions.purity import is_pure
+from stillgraph.passes.regions.regions import COND
 from stillgraph.program.blocks import CONSTRUCTS
 from stillgraph.program.graphs import arguments
 

@@ -14,6 +14,7 @@ import torch
 from torch import fx, nn
 
 from stillgraph.core.diagnostics import InternalError, refuse, shown_lines
+from stillgraph.deploy.description.signature import place_key, written_place
 from stillgraph.deploy.python.calls import Call, call_of, is_given
 from stillgraph.deploy.python.checks import checks_of
 from stillgraph.deploy.python.head import head_of
@@ -28,10 +29,9 @@ from stillgraph.deploy.python.spelling import BUILTINS, Spelling, is_at_hand
 from stillgraph.deploy.python.style import Style
 from stillgraph.deploy.python.torch_regions import TorchRegions
 from stillgraph.deploy.python.variables import UserLines
-from stillgraph.deploy.signature import place_key, written_place
-from stillgraph.passes.regions import all_regions, placeholders
-from stillgraph.passes.regions import outputs as outputs_of
-from stillgraph.passes.values import is_number, value_of
+from stillgraph.passes.regions.regions import all_regions, placeholders
+from stillgraph.passes.regions.regions import outputs as outputs_of
+from stillgraph.passes.regions.values import is_number, value_of
 from stillgraph.program.context import Context
 from stillgraph.program.guards import (
     Argument,

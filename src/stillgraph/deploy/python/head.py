@@ -13,7 +13,7 @@ from stillgraph.deploy.python.checks import is_needless, size_condition
 from stillgraph.deploy.python.lines import place_text
 from stillgraph.deploy.python.places import Places
 from stillgraph.deploy.python.style import Style
-from stillgraph.passes.values import is_number
+from stillgraph.passes.regions.values import is_number
 from stillgraph.program.guards import (
     Argument,
     Attribute,

@@ -10,8 +10,8 @@ from stillgraph.deploy.python.conditions import condition, is_one_if, negatable,
 from stillgraph.deploy.python.regions import Regions
 from stillgraph.deploy.python.statements import exception_type
 from stillgraph.deploy.python.variables import result_name, stem_of
-from stillgraph.passes.regions import COND, WHILE
-from stillgraph.passes.values import value_of
+from stillgraph.passes.regions.regions import COND, WHILE
+from stillgraph.passes.regions.values import value_of
 from stillgraph.program.blocks import region_of
 from stillgraph.program.context import Context
 from stillgraph.program.graphs import arguments

@@ -21,13 +21,13 @@ from stillgraph.deploy.python.scopes import Frame, Scope
 from stillgraph.deploy.python.spelling import Spelling
 from stillgraph.deploy.python.statements import ENDS, STATEMENTS, WRITTEN, exception_type
 from stillgraph.deploy.python.variables import UserLines, own_name, result_name, stem_of
-from stillgraph.passes.regions import WHILE
-from stillgraph.passes.values import value_of
+from stillgraph.passes.regions.regions import WHILE
+from stillgraph.passes.regions.values import value_of
 from stillgraph.program.blocks import CONSTRUCTS, region_of
 from stillgraph.program.context import Context
 from stillgraph.program.graphs import arguments
 from stillgraph.program.operations import act, raise_, raise_made, try_
-from stillgraph.runtime.expressions import INFIX, PREFIX, Expressions
+from stillgraph.runtime.native.expressions import INFIX, PREFIX, Expressions
 
 
 class Regions(Expressions):

@@ -11,11 +11,11 @@ import torch
 import torch.utils._pytree as pytree
 
 from stillgraph.core.diagnostics import refuse
+from stillgraph.deploy.description.signature import written_place
 from stillgraph.deploy.python.lines import Lines
 from stillgraph.deploy.python.places import Places
 from stillgraph.deploy.python.scopes import Scope
 from stillgraph.deploy.python.spelling import Spelling, is_at_hand
-from stillgraph.deploy.signature import written_place
 from stillgraph.program.effects import (
     DeleteAttribute,
     Effect,
@@ -41,7 +41,7 @@ from stillgraph.program.outputs import (
     Shared,
     Template,
 )
-from stillgraph.runtime.results import Nodes
+from stillgraph.runtime.native.results import Nodes
 
 
 @dataclass

@@ -13,7 +13,7 @@ from torch import fx
 from stillgraph.core.diagnostics import refuse
 from stillgraph.deploy.python.lines import Lines
 from stillgraph.deploy.python.spelling import Spelling, is_literal, quoted
-from stillgraph.passes.values import value_of
+from stillgraph.passes.regions.values import value_of
 from stillgraph.program import operations
 from stillgraph.program.acts import Calling, Logging, StandardStream, Warning_
 from stillgraph.program.graphs import arguments

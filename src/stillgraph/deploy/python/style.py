@@ -8,15 +8,15 @@ import torch
 
 from stillgraph.core.diagnostics import ExportError, refuse
 from stillgraph.passes import pipeline
-from stillgraph.passes.catching import handles
-from stillgraph.passes.hiding import obstacle_to_inference
-from stillgraph.passes.kinds import mixes_kinds
-from stillgraph.passes.lists import keeps_lists
-from stillgraph.passes.printing import prints
-from stillgraph.passes.raising import raises
-from stillgraph.passes.regions import all_regions
-from stillgraph.passes.sharing import writes_what_may_be_shared
-from stillgraph.passes.values import is_number, is_optional, value_of
+from stillgraph.passes.exceptions.catching import handles
+from stillgraph.passes.exceptions.printing import prints
+from stillgraph.passes.exceptions.raising import raises
+from stillgraph.passes.kernels.hiding import obstacle_to_inference
+from stillgraph.passes.lists.lists import keeps_lists
+from stillgraph.passes.numbers.kinds import mixes_kinds
+from stillgraph.passes.regions.regions import all_regions
+from stillgraph.passes.regions.values import is_number, is_optional, value_of
+from stillgraph.passes.state.sharing import writes_what_may_be_shared
 from stillgraph.program.blocks import CONSTRUCTS
 from stillgraph.program.graphs import arguments
 from stillgraph.program.guards import ModeGuard

@@ -10,12 +10,12 @@ from torch import fx
 from stillgraph.deploy.python.conditions import condition, unbracketed
 from stillgraph.deploy.python.regions import Regions
 from stillgraph.deploy.python.variables import stem_of
-from stillgraph.passes.regions import COND, WHILE
-from stillgraph.passes.values import value_of
+from stillgraph.passes.regions.regions import COND, WHILE
+from stillgraph.passes.regions.values import value_of
 from stillgraph.program.blocks import region_of
 from stillgraph.program.context import Context
 from stillgraph.program.graphs import arguments
-from stillgraph.runtime.expressions import primary
+from stillgraph.runtime.native.expressions import primary
 
 _OPERATORS: dict[Any, str] = {
     torch.add: "+",

@@ -21,20 +21,20 @@ from torch import nn
 
 from stillgraph.core.diagnostics import ExportError
 from stillgraph.core.faults import unwinds
-from stillgraph.deploy.patient import patient
+from stillgraph.deploy.description.signature import place_key, written_place
+from stillgraph.deploy.pt2.patient import patient
 from stillgraph.deploy.python.calls import is_given
 from stillgraph.deploy.python.comparison import difference
 from stillgraph.deploy.python.file import File
 from stillgraph.deploy.python.places import Places, is_own, key_of
 from stillgraph.deploy.python.spelling import is_at_hand
 from stillgraph.deploy.python.variants import Change, changes_for, is_within
-from stillgraph.deploy.signature import place_key, written_place
 from stillgraph.program.effects import DeleteAttribute, Effect, SetAttribute
 from stillgraph.program.guards import Held, ModeGuard
 from stillgraph.program.program import Program
-from stillgraph.runtime.function_writer import read_source
-from stillgraph.runtime.native import entered, lower
-from stillgraph.runtime.results import compile_result
+from stillgraph.runtime.native.function_writer import read_source
+from stillgraph.runtime.native.native import entered, lower
+from stillgraph.runtime.native.results import compile_result
 
 _SEED = 20240229
 

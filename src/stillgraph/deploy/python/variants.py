@@ -10,8 +10,8 @@ import torch
 from torch import fx
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from stillgraph.passes.regions import COND, WHILE, all_regions, attribute, is_result
-from stillgraph.passes.values import value_of
+from stillgraph.passes.regions.regions import COND, WHILE, all_regions, attribute, is_result
+from stillgraph.passes.regions.values import value_of
 from stillgraph.program.blocks import CONSTRUCTS
 from stillgraph.program.graphs import arguments
 from stillgraph.program.operations import act, invoke, outside

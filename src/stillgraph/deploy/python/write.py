@@ -11,12 +11,12 @@ from typing import Any
 from torch import nn
 
 from stillgraph.core.diagnostics import refuse
-from stillgraph.deploy.left_behind import refuse_advanced, refuse_shared, without_persistence
+from stillgraph.deploy.description.left_behind import refuse_advanced, refuse_shared, without_persistence
+from stillgraph.deploy.exporting.verification import example_run
 from stillgraph.deploy.python.file import file_of
 from stillgraph.deploy.python.style import Style, style_of
 from stillgraph.deploy.python.trial import try_out
-from stillgraph.deploy.verification import example_run
-from stillgraph.program.module_tables import entered
+from stillgraph.program.facts.module_tables import entered
 from stillgraph.program.program import Program
 
 

@@ -1,0 +1,600 @@
+"""Segments: a program of a part of a call, which ends where Python itself has to do something.
+
+A capture that cannot go on at an instruction ends there: the frames are handed out as they are, Python carries out the
+instruction, and another capture goes on behind it. Where that is, one learns: `Breaks` is kept from capture to capture.
+"""
+
+from __future__ import annotations
+
+import functools
+import weakref
+from collections.abc import Callable, Container, Iterable, Iterator
+from dataclasses import dataclass, field
+from types import CellType, CodeType
+from typing import Any
+
+import torch
+
+from stillgraph.bytecode.code.decode import Instruction
+from stillgraph.bytecode.machine.frame import Frame, contents
+from stillgraph.bytecode.machine.parcels import is_bound, is_opaque, open_rest, read
+from stillgraph.bytecode.machine.table import MOVES, taken
+from stillgraph.bytecode.segments import instructions
+from stillgraph.bytecode.segments.breaks import (
+    Breaks,
+    Ended,
+    Learned,
+    Unreachable,
+    place_of,
+    reason_of,
+    sees_frames,
+    told,
+)
+from stillgraph.bytecode.segments.called import SHOWING_VARIABLES, called, code_called
+from stillgraph.bytecode.segments.deciding import Decided, decided, deciding, unset
+from stillgraph.bytecode.segments.depth_of_reading import goes_deep
+from stillgraph.bytecode.segments.layouts import Layout, suspended
+from stillgraph.bytecode.segments.leaving import (
+    attributes_of,
+    inside,
+    kind_of,
+    may_be_from_before,
+    stays,
+    why_differing,
+)
+from stillgraph.bytecode.segments.lifetimes import Watching, may_end_unseen, while_there_is
+from stillgraph.bytecode.segments.marking import may_be_marked
+from stillgraph.bytecode.segments.needs_python import (
+    CALLS,
+    is_let_go,
+    let_go,
+    only_python,
+    why_called,
+    why_entered,
+    why_raised_again,
+)
+from stillgraph.bytecode.segments.showing import (
+    NAMING,
+    SHOWING,
+    look,
+    look_into,
+    meet,
+    name_read,
+    note_name,
+    note_operands,
+    only_moved,
+)
+from stillgraph.bytecode.segments.unseen import UNSEEN, refuse_users
+from stillgraph.bytecode.segments.whys import Why, because, refused, why_of
+from stillgraph.core.diagnostics import CaptureError, refuse
+from stillgraph.core.faults import is_fault
+from stillgraph.core.files import is_users
+from stillgraph.core.parcel import Parcel
+from stillgraph.core.rewritten import Holder
+from stillgraph.trace.capture.session import Session, session
+from stillgraph.trace.code.thread_objects import is_for_threads
+from stillgraph.trace.heap.journal import CellPlace
+from stillgraph.trace.sources.sources import is_machinery
+from stillgraph.trace.values.numbers import Staged
+
+
+@dataclass(eq=False)
+class Region:
+    """A branch or loop that is being staged, or a loop or ``try`` that an operator runs."""
+
+    frame: Frame
+    index: int
+    is_loop: bool
+    is_try: bool = False
+
+
+@dataclass(eq=False)
+class Segment(Holder):
+    """An attempt at a segment.
+
+    Attributes:
+        breaks: what is known.
+        is_residual: asked of a function: whether Python is to call it, for it does something outside the program.
+        number: gives each layout a number.
+        closed: the names of parcels that are not opened: what is in them is another in each call.
+        unread: the names of globals, attributes and free variables that programs do not read, for the same reason.
+        root: the code whose result is that of the whole segment; None where something comes between.
+        frames: those that are being run, the outermost first.
+        regions: what they are in, the outermost first.
+        calling: the frame whose instruction calls, and the code that it calls, whose result is its own.
+        callee: the code that the last instruction calls, if its frame has not been entered.
+        doubt: whether the last instruction goes deeper into objects than what is noted of it, unless it enters a frame.
+        given: the containers that the last instruction got and that nothing has looked into before.
+        made: by the id of an object that an instruction has given first, which one; one of the user's, if there is.
+        foreign: the ids of those among them that may have been there before.
+        generators: the frames of generators that were made, as long as there are these.
+        decisions: the statements behind which only the run knows whether some variables have values.
+    """
+
+    breaks: Breaks
+    is_residual: Callable[[Any], bool]
+    number: Callable[[Layout], int]
+    root: CodeType | None = None
+    closed: frozenset[str] = frozenset()
+    unread: frozenset[str] = frozenset()
+    frames: list[Frame] = field(default_factory=list)
+    regions: list[Region] = field(default_factory=list)
+    calling: tuple[Frame, CodeType] | None = None
+    callee: CodeType | None = None
+    given: list[Any] = field(default_factory=list)
+    doubt: bool = False
+    made: dict[int, tuple[Any, Frame, int]] = field(default_factory=dict)
+    foreign: set[int] = field(default_factory=set)
+    generators: weakref.WeakSet[Frame] = field(default_factory=weakref.WeakSet)
+    decisions: list[Decided] = field(default_factory=list)
+    passed: list[tuple[CodeType, int]] = field(default_factory=list)
+    culprits: dict[int, tuple[BaseException, Frame, int]] = field(default_factory=dict)
+    known: int = 0  # how much was, when the attempt began
+
+    # ---- frames
+    def begin(self, capture: Session) -> None:
+        """Forget an attempt before: a capture may begin anew by itself."""
+        capture.witness.calling = UNSEEN
+        capture.witness.beginning = functools.partial(refuse_users, capture)
+        capture.identities.place, capture.identities.refusing = self._here, self.copied_at
+        self.forget()
+        self.known = self.breaks.count
+
+    def forget(self) -> None:
+        """Let go of the user's objects: generators, say, end when nobody has them any more."""
+        self.calling, self.callee, self.given, self.doubt = None, None, [], False
+        for each in (self.frames, self.regions, self.made, self.foreign, self.generators, self.decisions, self.passed):
+            each.clear()
+        self.culprits.clear()
+
+    def enter(self, frame: Frame) -> None:
+        """A frame begins to run."""
+        calling, self.calling = self.calling, None
+        capture = session()
+        assert capture is not None
+        if not self.frames:
+            self.begin(capture)
+            open_rest(frame)
+            frame.transparent = frame.code is self.root and frame.code not in capture.knowledge.recursive
+        else:
+            is_called = calling is not None and calling[0] is self.frames[-1] and calling[1] is frame.code
+            if self.callee is frame.code:  # the last instruction has done no more than to call it
+                self.doubt = False
+                if not frame.code.co_flags & instructions.TAKING_ANY:
+                    only_moved(self.given)  # to variables of the frame
+            frame.transparent = is_called and frame.code not in capture.knowledge.recursive
+        self.callee = None
+        self.frames.append(frame)
+        capture.reads.followed.setdefault(frame.code, set())
+
+    def leave(self, frame: Frame) -> None:
+        """A frame has ended."""
+        self.frames.remove(frame)
+
+    def leave_all_above(self, frame: Frame) -> None:
+        """What a frame has called has ended."""
+        del self.frames[self.frames.index(frame) + 1 :]
+
+    # ---- generators
+    def begins(self, frame: Frame) -> None:
+        """A generator is made: by the instruction that the innermost frame is at."""
+        if self.frames:
+            frame.maker = self.frames[-1].code, self.frames[-1].next
+            self.generators.add(frame)
+
+    def closes(self, frame: Frame) -> None:
+        """To be called before a generator is closed. When Python does that is hard to tell: nobody has it any more.
+
+        Raises:
+            Learned: it has something to clean up. In the next attempt Python makes it, advances and closes it.
+        """
+        if self.frames and frame.maker is not None and frame.waits_in_block:
+            code, index = frame.maker
+            frame.maker = None  # what it cleans up now is undone with all the rest
+            if index in self.breaks.residual.get(code, ()):
+                raise Unreachable(why_of("unmade"), place_of(code, index))
+            self.breaks.leave(code, index, why_of("closing"))
+            raise Learned
+
+    def require_closed(self) -> None:
+        """To be called where a segment ends: no generator is to be left that Python would have closed.
+
+        Raises:
+            Learned: as `closes`.
+        """
+        for each in tuple(self.generators):
+            self.closes(each)
+
+    @property
+    def can_end(self) -> bool:
+        """Whether it may end here."""
+        return not self.regions and all(frame.transparent for frame in self.frames)
+
+    # ---- instructions
+    def before(self, frame: Frame, index: int) -> None:
+        """To be called before an instruction.
+
+        Raises:
+            Ended: it is Python's.
+            Learned: it is, and what is around it has to be run otherwise.
+        """
+        self.calling = None  # what was called before may have made a generator, which something else runs
+        capture = session()
+        if capture is not None:
+            capture.finalised.require_none()
+        self._settle_doubt()
+        each = frame.prepared.decoded.instructions[index]
+        reasons = self.breaks.residual.get(frame.code)
+        if reasons is not None and index in reasons:
+            self.end(frame, index, reasons[index])
+        name = name_read(frame, each)
+        if name is not None:
+            if name in self.unread and each.name in NAMING:
+                self.end(frame, index, why_of("value", name))
+            note_name(frame.code, name)
+        if self.regions:
+            self._open_moved(frame, index, each)
+        gone = next(let_go(self, frame, each), None)
+        if gone is not None:
+            self.end(frame, index, why_of("gone", kind_of(gone)))
+        if each.name in MOVES:
+            return
+        count = taken(each)
+        if not self.regions and frame in self.frames and self.can_end:
+            self.passed.append((frame.code, index))
+        why = why_called(self, frame, each) if each.name in CALLS else None
+        if each.name == "RAISE_VARARGS" and not each.argument:
+            why = why_raised_again()
+        if each.name == "BEFORE_WITH" and is_users(frame.code.co_filename):
+            why = why_entered(contents(frame.stack[frame.depth - 1]))
+        if why is not None:
+            self.end(frame, index, why)
+        operands = frame.stack[frame.depth - count : frame.depth] if count else []
+        if each.name in instructions.ADDING:
+            del operands[1 : -instructions.ADDING[each.name]]  # the iterator of the comprehension's loop, say
+        if each.name in SHOWING:
+            look(each, [cell.cell_contents for cell in operands])
+        if each.name == "SET_FUNCTION_ATTRIBUTE" and type(frame.peek()) is Parcel:
+            self.end(frame, index, why_of("completes"))
+        for cell in operands:
+            value = cell.cell_contents
+            if type(value) is Parcel:
+                if is_opaque(value.value):
+                    self.end(frame, index, only_python(value.value))
+                self._open_parcel(frame, index, cell, value)
+        values = [cell.cell_contents for cell in operands]
+        self.given, self.callee = note_operands(each, values), None
+        self.doubt = goes_deep(each, values)
+        if each.name in CALLS:
+            function = called(frame, each)
+            if any(function is shown for shown in SHOWING_VARIABLES):
+                for value in map(contents, frame.slots):
+                    look_into(contents(value) if isinstance(value, CellType) else value)
+            code = code_called(function)
+            if code is not None:
+                self.calling, self.callee = (frame, code), code
+        if each.name == "DELETE_DEREF":
+            self.end(frame, index, why_of("deletes"))
+        if each.name in instructions.OF_CELLS:
+            cell = frame.slots[each.argument].cell_contents
+            if type(cell) is Parcel and cell.name in self.closed:
+                self.end(frame, index, why_of("variable", frame.name(each.argument)))
+            frame.slots[each.argument].cell_contents = read(cell)
+
+    def before_cut(self, frame: Frame, index: int, depth: int) -> None:
+        """To be called before an instruction's exception goes to a handler, which drops what is above it on the stack.
+
+        Raises:
+            Learned: something is done when that is gone. In the next attempt, Python carries out the instruction.
+        """
+        for value in map(contents, frame.stack[depth : frame.depth]):
+            if is_let_go(self, value):
+                why = why_of("gone", kind_of(value.value))
+                self.breaks.leave(frame.code, index, why)
+                raise Learned
+
+    def _settle_doubt(self) -> None:
+        """Note that the last instruction went deeper into objects than what is noted of it."""
+        capture = session()
+        if self.doubt and capture is not None:
+            capture.reads.deep = True
+        self.doubt = False
+
+    def _open_moved(self, frame: Frame, index: int, each: Instruction) -> None:
+        """Open what an instruction moves in a branch or loop: its ways are joined by the values that they leave."""
+        cells = [frame.slots[each.argument]] if each.name in instructions.OF_SLOTS else []
+        if each.name in instructions.OF_STACK:
+            cells.append(frame.stack[frame.depth - 1])
+        if each.name in ("COPY", "SWAP"):
+            cells.append(frame.stack[frame.depth - each.argument])
+        for cell in cells:
+            value = contents(cell)
+            if type(value) is Parcel and not is_opaque(value.value):
+                self._open_parcel(frame, index, cell, value)
+                look_into(value.value)
+
+    def _open_parcel(self, frame: Frame, index: int, cell: CellType, parcel: Parcel) -> None:
+        if parcel.name in self.closed:
+            self.end(frame, index, why_differing(parcel.value))
+        cell.cell_contents = read(parcel)
+
+    def before_joining(self, parcel: Parcel) -> None:
+        """To be called before a branch or loop is staged that writes a variable with a parcel in it.
+
+        Raises:
+            Learned: what is in it is another in each call. The next attempt runs what writes it by its jumps.
+        """
+        if parcel.name in self.closed and self.regions:
+            why = why_differing(parcel.value, joined=True)
+            for region in self.regions:
+                self._open(region, why)
+            raise Learned
+
+    def after(self, frame: Frame, index: int) -> None:
+        """To be called behind an instruction that went well, which may have made what cannot leave the segment.
+
+        Raises:
+            BaseException: what was refused in code that it has called, which has handled that.
+            Learned: in the next attempt, Python carries out the instruction.
+        """
+        self.require_none_refused()
+        self._settle_doubt()
+        each = frame.prepared.decoded.instructions[index]
+        if each.name in instructions.MEETING:
+            self._meet(frame.peek(2 if each.name == "LOAD_METHOD" else 1))
+        elif each.name == "BINARY_SUBSCR":
+            meet(frame.peek())
+        if each.name == "MAKE_CELL":
+            made = frame.slots[each.argument]
+        elif each.name in MOVES or not frame.depth:
+            return
+        else:
+            made = frame.stack[frame.depth - (2 if each.name in instructions.WITH_ANOTHER else 1)]
+        value = made.cell_contents
+        if isinstance(value, _ATOMS):
+            return
+        known = self.made.get(id(value))
+        if known is None or (not is_users(known[1].code.co_filename) and is_users(frame.code.co_filename)):
+            held = while_there_is(value, self.made)  # a library's function is better called by Python as a whole
+            self.made[id(value)] = held, frame, index
+        if may_end_unseen(value) and (each.name in CALLS or each.name == "GET_ITER"):
+            self.breaks.leave(frame.code, index, why_of("closing"))
+            raise Learned
+        if each.name not in instructions.MAKING and may_be_from_before(value):
+            self.foreign.add(id(value))
+
+    def require_none_refused(self) -> None:
+        """To be called behind an instruction that may have called anything: as `Witness.require_none_refused`."""
+        capture = session()
+        if capture is not None:
+            capture.witness.require_none_refused()
+
+    def has_made(self, value: Any) -> bool:
+        """Whether an instruction of the segment has given an object."""
+        return id(value) in self.made
+
+    def _is_foreign(self, value: Any) -> bool:
+        """Whether an object was there before, and Python has to get hold of it: the capture knows no path to it."""
+        capture = session()
+        assert capture is not None
+        return id(value) in self.foreign and (type(value) is not dict or capture.is_from_before(value))
+
+    def _meet(self, value: Any) -> None:
+        """Note an object from outside that a capture does not look for: a logger, one of torch's, a semaphore."""
+        capture = session()
+        meet(value)
+        if capture is None:
+            return
+        if is_bound(value):
+            value = value.__self__
+        is_waited_for = is_for_threads(type(value)) and capture.elsewhere.was_there(value)
+        if is_waited_for or (is_machinery(type(value)) and not isinstance(value, Staged)):
+            capture.met[id(value)] = value
+
+    def end(self, frame: Frame, index: int, why: Why) -> None:
+        """End the segment at an instruction, or find out how the next attempt can.
+
+        Raises:
+            Ended: always, unless
+            Learned: this attempt cannot end here.
+        """
+        raising = frame
+        frame, index = self._seen_by_python(frame, index, why)
+        below = self.frames[: self.frames.index(frame) + 1] if frame in self.frames else []
+        regions = [each for each in self.regions if each.frame in below]
+        if self.regions or frame is not raising or frame is not self.frames[-1]:
+            self.breaks.leave(frame.code, index, why)
+            for region in regions:
+                self._open(region, why)
+            raise Learned
+        self.breaks.leave(frame.code, index, why)
+        raise Ended
+
+    def _open(self, region: Region, why: Why) -> None:
+        if region.is_loop:
+            self.breaks.unroll(region.frame.code, region.index)
+        elif region.is_try:
+            self.breaks.unstage(region.frame.code, region.index)
+        else:
+            within = because("way", why)
+            self.breaks.leave(region.frame.code, region.index, within)
+
+    def _seen_by_python(self, frame: Frame, index: int, why: Why) -> tuple[Frame, int]:
+        """Where Python sees an instruction: in a frame that something else than a frame has called, at that call.
+
+        A generator's frame is none of those that are handed out: Python sees what takes its next value.
+        """
+        for position, each in enumerate(self.frames):
+            if not each.transparent:
+                if position == 0:
+                    raise Unreachable(why, place_of(frame.code, index))
+                return self.frames[position - 1], self.frames[position - 1].next
+            if each is frame:
+                return frame, index
+        if self.frames:
+            return self.frames[-1], self.frames[-1].next  # which asks a generator for its next value
+        for value, maker, at in self.made.values():  # one that nobody has asked to the end is being closed
+            if isinstance(value, (Iterator, Watching)) and at not in self.breaks.residual.get(maker.code, ()):
+                return maker, at
+        if self.breaks.count > self.known:
+            raise Learned  # while an attempt is left that had to begin anew
+        raise Unreachable(why, place_of(frame.code, index))
+
+    def failed(self, frame: Frame, index: int, error: BaseException) -> None:
+        """To be called with an exception that leaves a frame's instruction, and no handler of the user's gets.
+
+        Raises:
+            Learned: Python carries out the instruction in the next attempt.
+        """
+        capture = session()
+        failure = told(error)
+        if failure is not None and capture is not None and capture.witness.refused is not None:
+            failure = told(capture.witness.refused)  # of which the code that was refused may have made the other
+        if failure is None or is_fault(failure) or sees_frames(failure):
+            return
+        innermost = self.culprits.setdefault(id(failure), (failure, frame, index))[1:]
+        is_users = not isinstance(failure, CaptureError)
+        if self.regions or (is_users and frame is not self.frames[0]):
+            return  # an operator may know another way; a frame below may handle it
+        frame, index = innermost if innermost[0] in self.frames else (frame, index)
+        frame, index = self._seen_by_python(frame, index, reason_of(failure))
+        if index in self.breaks.residual.get(frame.code, ()):
+            return
+        self.breaks.leave(frame.code, index, reason_of(failure))
+        raise Learned from None
+
+    def caught(self, frame: Frame, index: int, error: BaseException) -> None:
+        """To be called with an exception that a handler of the user's gets: what has raised it has made it."""
+        _, maker, at = self.culprits.get(id(error), (error, frame, index))
+        self.made.setdefault(id(error), (error, maker, at))
+
+    def failed_in(self, region: Region, error: BaseException) -> None:
+        """To be called with an exception that leaves a branch or loop, which may itself be what has failed.
+
+        Raises:
+            Learned: the loop is run by its jumps in the next attempt, or the jump is Python's.
+        """
+        failure = told(error)
+        if failure is None or is_fault(failure) or sees_frames(failure):
+            return
+        if id(failure) not in self.culprits and isinstance(failure, CaptureError) and not self.regions:
+            self._open(region, reason_of(failure))
+            raise Learned from None
+        self.failed(region.frame, region.index, error)
+
+    def staged(self, region: Region) -> None:
+        """To be called behind a branch, loop or ``try`` that the program has as a whole."""
+        found = None if self.regions else decided(region, self.frames)
+        if found is not None:
+            self.decisions.append(found)
+
+    def require_set(self, values: Iterable[Any] = ()) -> None:
+        """To be called where a segment ends: no place that outlives it can be left without a value by the run alone.
+
+        Args:
+            values: what its frames hand on.
+
+        Raises:
+            Learned: the next attempt leaves to Python what decides that.
+            CaptureError: what that is, is not known.
+        """
+        own = {id(cell) for frame in self.frames for cell in frame.slots}  # what is needed of them is handed on
+        found = unset(session(), [*values, *self._written(own)])
+        if not found:
+            return
+        message = "only the run knows whether a variable has a value that is needed behind a segment"
+        region, before = deciding(self.decisions, found), self.breaks.count
+        if region is not None:
+            self._open(region, because("cut", Why(message, "SG306")))
+        if self.breaks.count > before:
+            raise Learned
+        raise refuse("SG306", message)
+
+    def before_fork(self, frame: Frame, *ways: int) -> None:
+        """To be called before a branch: one that leaves a loop that is run by its jumps would never come to an end.
+
+        Raises:
+            Learned: the jump is Python's in the next attempt.
+        """
+        for header in self.breaks.plain[frame.code]:
+            nodes = frame.prepared.flow.loop(header).nodes
+            if frame.next in nodes and not nodes.issuperset(ways):
+                why = why_of("loop")
+                self.breaks.leave(frame.code, frame.next, why)
+                for region in self.regions:
+                    self._open(region, why)
+                raise Learned
+
+    def _here(self) -> tuple[list[Region], CodeType, int] | None:
+        """What is being staged, and the instruction that is being run."""
+        return ([*self.regions], self.frames[-1].code, self.frames[-1].next) if self.frames else None
+
+    def copied_at(self, here: tuple[list[Region], CodeType, int] | None) -> None:
+        """To be called before a program is refused that would hand out a copy instead of one object with two names.
+
+        Args:
+            here: where the copy was made, as `_here` told then.
+
+        Raises:
+            Learned: the branches and loops around are run by their jumps in the next attempt, or the instruction is
+                Python's.
+        """
+        if here is None:
+            return
+        regions, code, index = here
+        before = self.breaks.count
+        if regions:
+            for region in regions:
+                self._open(region, why_of("copies"))
+        else:
+            self.breaks.leave(code, index, why_of("copies"))
+        if self.breaks.count > before:
+            raise Learned
+
+    def cut(self, error: CaptureError) -> bool:
+        """To be called where a segment has been run through, but cannot become a program: what it gives or writes
+        cannot leave it. It will end half way; whether there is such a place.
+
+        Args:
+            error: what refuses the program.
+        """
+        places = [each for each in self.passed if each[1] not in self.breaks.residual.get(each[0], ())]
+        if not places:
+            return False
+        code, index = places[len(places) // 2]
+        self.breaks.leave(code, index, because("cut", refused(error)))
+        return True
+
+    def _written(self, without: Container[int] = ()) -> Iterator[Any]:
+        """What has been stored in what may outlive the segment, but for the cells with some ids."""
+        capture = session()
+        for write in () if capture is None else capture.journal.written(0).values():
+            cell = write.place.cell if isinstance(write.place, CellPlace) else None
+            if cell is None or not (self.has_made(cell) or id(cell) in without):
+                yield write.place.get()
+
+    def hand_out(self) -> tuple[Layout, list[Any]]:
+        """The frames as they are.
+
+        Raises:
+            Learned: something among what they hold has to be made by Python.
+            CaptureError: only the run knows whether a variable has a value.
+        """
+        layout, values = suspended(self.frames)
+        self.require_set(values)
+        leaving = [*inside([*values, *self._written()], self.made)]
+        attributes = attributes_of(value for value, _ in leaving)
+        for value, holder in leaving:
+            is_pythons = stays(value) or id(value) in attributes or may_be_marked(value, self.frames)
+            if holder is not None and (is_pythons or self._is_foreign(value)):
+                _, frame, index = self.made[holder]
+                each = frame.prepared.decoded.instructions[index]
+                made = "raised" if isinstance(value, BaseException) else "makes"
+                makes = why_of("inside") if each.name == "BEFORE_WITH" else why_of(made, kind_of(value))
+                self.breaks.leave(frame.code, index, makes)
+                raise Learned
+        self.require_closed()
+        return layout, values
+
+
+_ATOMS = (type(None), bool, int, float, complex, str, bytes, torch.Tensor)

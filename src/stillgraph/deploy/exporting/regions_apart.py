@@ -1,0 +1,87 @@
+"""Regions are traced apart: what torch learns of sizes in one does not hold outside of it.
+
+torch traces both arms of a branch, and a loop's body, with one environment for sizes. What it learns in an arm (of
+``x[0]``, that ``x`` has an element) it would assert for the whole program, and fold the condition itself by it.
+
+The adapter to how torch calls the regions of its higher-order operators.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from torch import fx
+from torch._guards import detect_fake_mode
+from torch.fx import traceback
+from torch.fx.experimental import _config
+
+from stillgraph.deploy.exporting.joined_arms import joined_by_sizes
+from stillgraph.program.facts.size_facts import learned_inside
+
+_OPERATORS = (torch.ops.higher_order.cond, torch.ops.higher_order.while_loop)
+_ONE_AT_A_TIME = threading.RLock()  # what is exchanged is the process's
+
+
+@contextlib.contextmanager
+def regions_apart() -> Iterator[None]:
+    """Let torch, while it traces, forget behind a region what it learned there of sizes, and join results of all sizes.
+
+    It takes nothing from the example's size of an open dimension either, as if the run alone knew it: of ``x[1:-1]``
+    traced with three elements it would keep that there are no more, and compiled code would not even check that. One
+    thread at a time is inside.
+    """
+    with _ONE_AT_A_TIME, contextlib.ExitStack() as stack:
+        stack.enter_context(_config.patch(backed_size_oblivious=True))  # type: ignore[attr-defined]  # torch adds it
+        stack.enter_context(joined_by_sizes())
+        for operator in _OPERATORS:
+            stack.enter_context(_called_apart(type(operator)))
+        yield
+
+
+@contextlib.contextmanager
+def _called_apart(kind: Any) -> Iterator[None]:
+    call = kind.__call__
+    kind.__call__ = _with_regions_apart(call)
+    try:
+        yield
+    finally:
+        kind.__call__ = call
+
+
+def _with_regions_apart(call: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(call)
+    def calling(operator: Any, *args: Any, **kwargs: Any) -> Any:
+        given = (_apart(each) if callable(each) and not _is_data(each) else each for each in args)
+        return call(operator, *given, **kwargs)
+
+    return calling
+
+
+def _is_data(value: Any) -> bool:
+    return isinstance(value, (torch.Tensor, torch.SymBool, torch.SymInt, torch.SymFloat))
+
+
+def _apart(region: Callable[..., Any]) -> Callable[..., Any]:
+    if getattr(region, "stillgraph_apart", False):
+        return region
+
+    def inside(*args: Any) -> Any:
+        mode = detect_fake_mode(args)
+        environment = None if mode is None else mode.shape_env
+        with contextlib.nullcontext() if environment is None else learned_inside(environment, guards=True):
+            return _run(region, args)
+
+    inside.stillgraph_apart = True  # type: ignore[attr-defined]  # a function's own attribute
+    return inside
+
+
+def _run(region: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+    if not isinstance(region, fx.GraphModule):
+        return region(*args)
+    with traceback.preserve_node_meta():  # as torch runs a region itself
+        return fx.Interpreter(region).run(*args)

@@ -1,0 +1,214 @@
+"""Does an artefact give what the program gives?"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import fx
+
+from stillgraph.core.diagnostics import ExampleTimeout, refuse
+from stillgraph.core.faults import unwinds
+from stillgraph.core.time_limit import TimeIsUp, time_limit
+from stillgraph.deploy.description.signature import place_key, written_place
+from stillgraph.deploy.description.structure import leaves_of, leaves_that_count, of_widest_kind
+from stillgraph.deploy.exporting.iterations import check_iterations
+from stillgraph.passes.lists.lists import rows_of
+from stillgraph.passes.regions.regions import all_regions, control_of, outputs
+from stillgraph.passes.regions.values import dtype_of, kind_of, storage_of, value_of
+from stillgraph.program.facts.schemas import draws
+from stillgraph.program.facts.writes import written_arguments
+from stillgraph.program.guards import ModeGuard
+from stillgraph.program.outputs import Constant, Output
+from stillgraph.program.program import Program
+from stillgraph.program.types import ListType
+from stillgraph.runtime.native.function_writer import read_source
+from stillgraph.runtime.native.native import entered, lower
+
+_SEED = 20240229
+_NOTHING = object()  # a leaf of the result that means nothing: it stands beside a flag that says None
+
+
+def check_artefact(
+    program: Program,
+    run: Callable[[], Sequence[torch.Tensor]],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    *,
+    same_generator: bool = True,
+    written: Mapping[str, Any] | None = None,
+    seconds: float | None = None,
+) -> None:
+    """Compare an artefact with the program on the example call.
+
+    Args:
+        program: as captured; its native lowering says what is right.
+        run: runs the artefact once on the example call.
+        args, kwargs: the example call; it is left as it is.
+        written: by name, places (`signature.place_key`) of which the artefact gives, behind the results, what the call
+            leaves in them.
+        same_generator: whether the artefact draws from torch's generator; if not, random values are not compared.
+        seconds: how long both together may run; None for no bound.
+
+    Raises:
+        ExportError: they differ, or the call takes more iterations than the artefact has.
+        ExampleTimeout: they run for longer than they may.
+    """
+    places = written or {}
+    with example_run(program, seconds), torch.random.fork_rng(devices=[]), torch.no_grad():
+        torch.manual_seed(_SEED)
+        expected = _outcome(lambda: _reference(program, args, kwargs, [*places.values()]))
+        torch.manual_seed(_SEED)
+        actual = _outcome(run)
+    if isinstance(expected, BaseException) or isinstance(actual, BaseException):
+        if not (isinstance(expected, BaseException) and isinstance(actual, BaseException)):
+            with torch.random.fork_rng(devices=[]), torch.no_grad():
+                torch.manual_seed(_SEED)
+                check_iterations(program, _inputs(program, args, kwargs))
+            raise refuse("SG403", f"the program gives {_shown(expected)}, the artefact {_shown(actual)}")
+        return
+    random = set() if same_generator else _drawn(program)
+    leaves = [leaf.index if isinstance(leaf, Output) else None for leaf in leaves_of(program.result)] or [None]
+    drawn = [leaf in random for leaf in leaves] + [bool(random)] * len(places)
+    names = [f"output {index} of the artefact" for index, _ in enumerate(leaves)]
+    names += [f"what the artefact leaves in {name!r}" for name in places]
+    for name, want, got, each in zip(names, expected, actual, drawn):  # without results there still is an output
+        _compare(name, want, got, each)
+
+
+@contextlib.contextmanager
+def example_run(program: Program, seconds: float | None) -> Iterator[None]:
+    """Around what runs a program, or a file of it, on the example call.
+
+    Raises:
+        ExampleTimeout: it takes longer than so many seconds.
+    """
+    try:
+        with time_limit(seconds):
+            yield
+    except TimeIsUp:
+        message = f"the program runs for more than {seconds:g} s on the example arguments: a loop may never end"
+        hint = "Give example arguments that it ends for, or a larger time_limit."
+        raise refuse("SG501", message, location=program.location, hint=hint, kind=ExampleTimeout) from None
+
+
+def _drawn(program: Program) -> set[int]:
+    """The outputs of a program's graph that may depend on what it draws."""
+    drawn: set[fx.Node] = set()
+    for node in program.graph.graph.nodes:
+        inner = [region for control in [control_of(program.graph, node)] if control for region in control.regions]
+        inside = any(draws(each) for region in inner for m in all_regions(region) for each in m.graph.nodes)
+        if draws(node) or inside or any(given in drawn for given in node.all_input_nodes):
+            drawn |= {node, *written_arguments(node)}
+    memory = {storage_of(node.meta.get("val")) for node in drawn} - {None}
+    return {
+        index
+        for index, value in enumerate(outputs(program.graph))
+        if isinstance(value, fx.Node) and (value in drawn or storage_of(value_of(value)) in memory)
+    }
+
+
+def _reference(
+    program: Program, args: tuple[Any, ...], kwargs: dict[str, Any], written: Sequence[Any]
+) -> Sequence[Any]:
+    inputs = _inputs(program, args, kwargs)
+    driver = lower(program, None)
+    with contextlib.ExitStack() as modes:
+        for guard in program.guards:
+            if isinstance(guard, ModeGuard):
+                modes.enter_context(entered(guard.context))
+        given = driver.run(*inputs)
+    declared = outputs(program.graph)
+    counts = leaves_that_count(program.result, lambda output: given[output.index])
+    widest = of_widest_kind(program.result)
+
+    def of_leaf(leaf: Output | Constant) -> Any:
+        if isinstance(leaf, Constant):
+            return leaf.value
+        kind = kind_of(value_of(declared[leaf.index])) if leaf in widest else None
+        found = given[leaf.index]
+        return _declared(found, value_of(declared[leaf.index])) if kind is None else kind(found)
+
+    leaves = zip(leaves_of(program.result), counts, strict=True)
+    values = [of_leaf(leaf) if each else _NOTHING for leaf, each in leaves]
+    if not written:
+        return values
+    state = {place_key(each.source): value for each, value in zip(program.inputs, inputs)}
+    for effect in program.effects:
+        place, value = written_place(effect), getattr(effect, "value", None)
+        if place is not None and isinstance(value, (Output, Constant)):
+            state[place_key(place)] = given[value.index] if isinstance(value, Output) else value.value
+    return [*(values or [0]), *(state[place] for place in written)]
+
+
+def _inputs(program: Program, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
+    return [_copy(read_source(given.source, args, kwargs)) for given in program.inputs]
+
+
+def _declared(value: Any, declared: Any) -> Any:
+    """A value as an artefact has it: a list as a tensor, a number as one where other paths have a tensor."""
+    if isinstance(declared, ListType):
+        return rows_of(value, declared) if len(value) else _EmptyList(rows_of(value, declared), declared)
+    if isinstance(declared, torch.Tensor) and not isinstance(value, torch.Tensor):
+        return torch.tensor(value, dtype=declared.dtype)
+    return value
+
+
+@dataclass(frozen=True)
+class _EmptyList:
+    """A list without elements: of what size they would be, nobody can say of a size that only the run knows."""
+
+    rows: torch.Tensor
+    type: ListType
+
+    def like(self, got: torch.Tensor) -> torch.Tensor:
+        """The rows, with the sizes of another tensor where any would do."""
+        sizes = getattr(self.type.element, "shape", ())
+        if got.dim() != self.rows.dim():
+            return self.rows
+        known = [size if isinstance(size, int) else found for size, found in zip(sizes, got.shape[1:], strict=True)]
+        return self.rows.new_zeros((0, *known))
+
+
+def _copy(value: Any) -> Any:
+    return value.detach().clone() if isinstance(value, torch.Tensor) else copy.copy(value)
+
+
+def _outcome(run: Callable[[], Any]) -> Any:
+    try:
+        return run()
+    except BaseException as error:
+        if unwinds(error):
+            raise
+        return error
+
+
+def _shown(outcome: Any) -> str:
+    if isinstance(outcome, BaseException):
+        text = str(outcome).strip().splitlines()
+        return f"{type(outcome).__name__}({text[0] if text else ''})"[:300]
+    return f"{len(outcome)} outputs"
+
+
+def _compare(name: str, want: Any, got: torch.Tensor, random: bool) -> None:
+    if want is _NOTHING:
+        return
+    if isinstance(want, _EmptyList):
+        want = want.like(got)
+    if not isinstance(want, torch.Tensor):
+        want = torch.tensor(want, dtype=dtype_of(type(want)))
+    want = want.detach()
+    rtol, atol = (1e-4, 1e-5) if want.dtype == torch.float32 else (None, None)  # None: torch's own for the dtype
+    try:
+        if random:
+            same = want.dtype == got.dtype and want.shape == got.shape
+            assert same, f"{want.dtype}{list(want.shape)} and {got.dtype}{list(got.shape)}"
+        else:
+            torch.testing.assert_close(got.detach(), want, equal_nan=True, rtol=rtol, atol=atol)
+    except AssertionError as error:
+        text = " ".join(str(error).split())
+        raise refuse("SG403", f"{name} differs from the program's: {text}") from error

@@ -1,0 +1,150 @@
+"""`.pt2`: torch's archive of exported programs, with the structure of arguments and results beside them as JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch.export import ExportedProgram
+
+from stillgraph.core.diagnostics import LoadError, load_error, refuse
+from stillgraph.deploy.description.description import check_version, describe
+from stillgraph.deploy.description.entries import Entry
+from stillgraph.deploy.description.left_behind import check_left_to_others
+from stillgraph.deploy.description.one_structure import one_structure
+from stillgraph.deploy.description.signature import values_of
+from stillgraph.deploy.exporting.checks import results_of
+from stillgraph.deploy.exporting.exported_program import Exported, exported_entry
+from stillgraph.deploy.exporting.loaded import LoadedProgram, LoadedPrograms
+from stillgraph.deploy.exporting.locating import line_of, located, operation_in
+from stillgraph.deploy.exporting.shared_state import shared_places
+from stillgraph.deploy.exporting.torch_export import quiet, summary
+from stillgraph.deploy.exporting.verification import check_artefact
+from stillgraph.deploy.pt2.torch_archive import ALONE, read, write
+
+_STRUCTURE = "stillgraph.json"
+_VERSION = 4
+_DAMAGED = (LookupError, TypeError, ValueError, AttributeError, AssertionError, RuntimeError)
+"""What a wrong text beside the programs makes its readers raise."""
+
+
+def write_pt2(entries: Mapping[str, Entry] | Entry, path: Path) -> None:
+    """Write programs and check what was written.
+
+    Args:
+        entries: one program, or several by name.
+        path: of the file.
+
+    Raises:
+        ExportError: `torch.export` cannot express a program, or the file differs from it.
+        OSError: the file cannot be written.
+    """
+    named = {"": entries} if isinstance(entries, Entry) else entries
+    named = {name: _settled(entry) for name, entry in named.items()}
+    models = {name: name if len(named) > 1 else ALONE for name in named}
+    exported: dict[str, Exported] = {}
+    described: list[dict[str, Any]] = []
+    for name, entry in named.items():
+        with located(entry.program):
+            exported[name] = exported_entry(entry)
+            described.append({"entry": name, "model": models[name], **describe(entry, exported[name])})
+    check_left_to_others(named, {name: made.left for name, made in exported.items()})
+    structure = {
+        "version": _VERSION,
+        "entries": described,
+        "shared": shared_places(exported),
+    }
+    texts = {_STRUCTURE: json.dumps(structure)}
+    _write(path, {models[name]: made for name, made in exported.items()}, texts)
+    with path.open("rb") as file:
+        written, _ = read(file)
+    for name, entry in named.items():
+        with located(entry.program):
+            _check(entry, exported[name], _module(written[models[name]]))
+
+
+def _settled(entry: Entry) -> Entry:
+    with located(entry.program):
+        return replace(entry, program=one_structure(entry.program))
+
+
+def _write(path: Path, exported: Mapping[str, Exported], texts: Mapping[str, str]) -> None:
+    try:
+        write(path, {name: made.program for name, made in exported.items()}, texts)
+    except OSError:
+        raise
+    except Exception as error:  # of any kind: torch's writer does not know of every operation and value
+        lines = [line_of(made.module, error) for made in exported.values()]
+        location = next((line for line in lines if line is not None), None)
+        what = f"{operation} in a file" if (operation := operation_in(error)) else "the program in a file"
+        hint = "Write it with operations on plain tensors, or save as .py."
+        message = f"torch.export has no form for {what} ({summary(error)})"
+        raise refuse("SG402", message, location=location, hint=hint) from error
+
+
+def _check(entry: Entry, exported: Exported, module: torch.nn.Module) -> None:
+    given = [t.detach().clone() for t in values_of(exported.signature, entry.args, entry.kwargs)]
+    arguments = dict(zip((taken.name for taken in exported.signature.taken), given, strict=True))
+
+    def run() -> list[torch.Tensor]:
+        """The results, and then what the call leaves in its arguments and in the state."""
+        results = results_of(module(*given), exported.checks)
+        return [*results, *(arguments[name] if name in arguments else _tensor(module, name) for name in exported.kept)]
+
+    seconds = entry.time_limit
+    check_artefact(entry.program, run, entry.args, entry.kwargs, written=exported.kept, seconds=seconds)
+
+
+def load_pt2(path: Path) -> LoadedProgram | LoadedPrograms:
+    """Load a `.pt2`.
+
+    Raises:
+        LoadError: the file is damaged, is no archive that was saved here, or could run code.
+        OSError: it cannot be read.
+    """
+    try:
+        with path.open("rb") as file:
+            programs, texts = read(file)
+        if _STRUCTURE not in texts:
+            raise load_error("it was not saved by stillgraph", "Open it with torch.export.load, if you trust it.")
+        return _loaded(programs, json.loads(texts[_STRUCTURE]))
+    except LoadError as error:
+        raise LoadError(error.reason, f"{path.name!r} cannot be loaded: {error.message}", error.hint) from error
+    except _DAMAGED as error:
+        raise load_error(f"{path.name!r} cannot be loaded: it is damaged ({summary(error)})") from error
+
+
+def _loaded(programs: Mapping[str, ExportedProgram], structure: Any) -> LoadedProgram | LoadedPrograms:
+    check_version(structure["version"], _VERSION, oldest=2)
+    modules = {each["entry"]: _module(programs[each["model"]]) for each in structure["entries"]}
+    for same in structure["shared"]:
+        _share(modules, same)
+    loaded = {each["entry"]: LoadedProgram(modules[each["entry"]], each) for each in structure["entries"]}
+    return loaded[""] if "" in loaded else LoadedPrograms(loaded)
+
+
+def _module(program: ExportedProgram) -> torch.nn.Module:
+    with quiet():
+        return program.module()
+
+
+def _share(modules: Mapping[str, torch.nn.Module], same: list[list[str]]) -> None:
+    """Let modules have one tensor in common: what one writes there, the others read."""
+    (first, path), *others = same
+    value = _tensor(modules[first], path)
+    for name, place in others:
+        setattr(_owner(modules[name], place), place.rpartition(".")[2], value)
+
+
+def _tensor(module: torch.nn.Module, path: str) -> torch.Tensor:
+    tensor = getattr(_owner(module, path), path.rpartition(".")[2])
+    assert isinstance(tensor, torch.Tensor), "a program owns tensors"
+    return tensor
+
+
+def _owner(module: torch.nn.Module, path: str) -> torch.nn.Module:
+    return module.get_submodule(path.rpartition(".")[0])

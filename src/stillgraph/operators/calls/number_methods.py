@@ -1,0 +1,75 @@
+"""The special methods of numbers as the user calls them: ``n.__add__(1.5)``, ``super().__eq__(n)``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import MethodType, MethodWrapperType, WrapperDescriptorType
+from typing import Any
+
+from stillgraph.trace.capture.session import session
+from stillgraph.trace.values.number_operands import NUMBERS, base_value, takes
+from stillgraph.trace.values.numbers import SLOTS, StagedNumber, kind_of, kinds_of
+from stillgraph.trace.values.operands import require_known, sample, unsupported
+
+
+def is_declined(method: MethodType, args: tuple[Any, ...]) -> bool:
+    """Whether Python's own number knows nothing of such operands, and gives ``NotImplemented``.
+
+    An operator would ask the other operand then, which the methods of what stands for a number do at once.
+
+    Raises:
+        CaptureError: of which kind a number is depends on the path.
+    """
+    number, name = method.__self__, method.__name__
+    if not isinstance(number, StagedNumber) or not name.startswith("__"):
+        return False
+    return _is_declined(number, name, args)
+
+
+def _is_declined(number: StagedNumber, name: str, args: tuple[Any, ...]) -> bool:
+    answers = {_declines(kind(1), name, args) for kind in kinds_of(number)}
+    if len(answers) > 1 or True in answers:
+        require_known((number, *args), f"is asked for its {name}")
+    return answers == {True}
+
+
+def _declines(number: Any, name: str, args: tuple[Any, ...]) -> bool:
+    try:
+        return getattr(number, name)(*map(sample, args)) is NotImplemented
+    except Exception:  # of any kind: the method itself is asked
+        return False
+
+
+def slot_on_staged(function: Any, args: tuple[Any, ...]) -> Callable[[], Any] | None:
+    """What a method of Python's number types does that is given a number of the run, of which its C code knows nothing.
+
+    Args:
+        function: what is called: ``(5).__add__``, ``super().__eq__`` or ``int.__mul__``.
+        args: of the call.
+    """
+    if isinstance(function, MethodWrapperType):
+        owner, operands = type(function.__self__), (function.__self__, *args)
+        if base_value(function.__self__) is None:
+            return None
+    elif isinstance(function, WrapperDescriptorType):
+        owner, operands = function.__objclass__, args
+    else:
+        return None
+    if not issubclass(owner, NUMBERS) or not any(isinstance(each, StagedNumber) for each in operands):
+        return None
+    return lambda: _called(function, operands)
+
+
+def _called(function: Any, operands: tuple[Any, ...]) -> Any:
+    name = function.__name__
+    computes, reflected = SLOTS.get(name, (None, False))
+    if computes is None or len(operands) != 2:
+        return unsupported(function, *operands)
+    left, right = (operand if isinstance(operand, StagedNumber) else base_value(operand) for operand in operands)
+    if left is None or not issubclass(kind_of(left), getattr(function, "__objclass__", object)):
+        return unsupported(function, *operands)
+    if right is None or not takes(kind_of(left), kind_of(right)(1)):
+        return NotImplemented
+    current = session()
+    assert current is not None
+    return current.number_operation(computes, (right, left) if reflected else (left, right))

@@ -1,0 +1,402 @@
+"""What runs over all of an iterable: Python's own functions and methods take each element before they draw the next.
+
+A generator may read and write what its elements go into, and calls in between are seen in their order. So nothing draws
+all of one first, unless Python does (docs/decisions/0050-elements-are-taken-as-they-are-drawn.md).
+"""
+
+from __future__ import annotations
+
+import collections
+import enum
+import functools
+import gc
+from collections.abc import Callable, Mapping
+from types import CodeType, FunctionType, MappingProxyType, ModuleType
+from typing import Any, NoReturn
+
+import torch
+
+from stillgraph.core.diagnostics import Refusal, refuse
+from stillgraph.operators.containers import entries, lists
+from stillgraph.operators.containers.drawing import drawn
+from stillgraph.operators.containers.sequences import Listed, Range, RangeIterator, StagedRows, as_sequence
+from stillgraph.operators.containers.stores import note_contents, set_item, set_item_past_class
+from stillgraph.operators.control_flow.branches import if_exp
+from stillgraph.operators.control_flow.comprehensions import add_to_set, list_of
+from stillgraph.operators.control_flow.generators import Produced
+from stillgraph.operators.control_flow.loops import Context, for_
+from stillgraph.operators.control_flow.trials import Trial
+from stillgraph.operators.control_flow.truth import truth_number
+from stillgraph.operators.names.strings import joined, with_chosen
+from stillgraph.passes.regions.purity import is_pure
+from stillgraph.trace.capture.session import Session, session
+from stillgraph.trace.code.frames import called, here
+from stillgraph.trace.code.signals import Diverged
+from stillgraph.trace.control_flow.arms import emit_raise
+from stillgraph.trace.control_flow.staging import branch
+from stillgraph.trace.control_flow.unjoined import Unjoined
+from stillgraph.trace.control_flow.unknown import refuse_unknown
+from stillgraph.trace.values.entries import Table, refuse_frozen, some_keys, table_of
+from stillgraph.trace.values.lists import StagedSpread
+from stillgraph.trace.values.numbers import Staged, StagedNumber
+
+
+def _capture() -> Session:
+    capture = session()
+    assert capture is not None
+    return capture
+
+
+class Drawing(enum.Enum):
+    """How something draws from an iterable that it is given."""
+
+    EACH = "an operator takes each element before the next is drawn, in a loop that may be staged"
+    FIRST = "all elements are drawn before anything else is done, by Python too"
+    LATER = "what it makes draws from it, when that is drawn from"
+    PYTHON = "Python itself draws: what only the run decides is refused where the iterator decides it"
+
+
+def is_looped_over(iterable: Any) -> bool:
+    """Whether a loop has to draw from an iterable: only the run may know how it goes on, and what that does."""
+    if isinstance(iterable, Produced):
+        return not iterable.begun
+    sequence = None if isinstance(iterable, (list, tuple)) else as_sequence(iterable)
+    if sequence is None or lists.is_spread(iterable) or isinstance(sequence, (Range, RangeIterator, StagedRows)):
+        return False  # nothing that is done meanwhile changes these
+    return not isinstance(sequence.length(), int)
+
+
+def known_or_list(iterable: Any) -> Any:
+    """What a function of Python's iterates: a list, where only the run knows how many elements there are."""
+    if isinstance(iterable, Produced) and not iterable.begun:
+        return list_of(iterable, lambda item: item)
+    sequence = as_sequence(iterable)
+    if sequence is None:
+        return drawn(iterable)
+    if isinstance(iterable, dict) and isinstance(sequence, Listed):
+        iterable = sequence.items  # its keys
+    if isinstance(iterable, (list, tuple)) or isinstance(sequence.length(), int):
+        return iterable
+    return list_of(sequence, lambda item: item)
+
+
+def join(call: Callable[..., Any], method: Any, iterable: Any) -> Any:
+    """``method(iterable)``, where that is ``join`` of a text; ``call`` is the operator."""
+    parts = list(known_or_list(iterable))
+    if lists.is_spread(parts):
+        message = "join is given parts of which only the run knows how many there are"
+        raise refuse("SG210", message, location=here(), hint="Print the parts one by one, with end='', in a loop.")
+    parts = [*with_chosen(_capture(), tuple(parts))]
+    chosen = next((part for part in parts if isinstance(part, Unjoined)), None)
+    if chosen is not None:
+        return chosen.either(lambda value: call(method, [value if part is chosen else part for part in parts]))
+    return joined(method.__self__, parts)
+
+
+# ---- methods of containers
+def _append(target: Any, value: Any) -> None:
+    note_contents(target)
+    list.append(target, value)
+
+
+def _put_into_deque(put: Callable[[Any, Any], None]) -> Callable[[Any, Any], None]:
+    def step(target: Any, value: Any) -> None:
+        note_contents(target)
+        if target.maxlen is not None and lists.is_spread(target):
+            raise refuse_unknown("SG210", "a deque with a maximal length that only the run fills", target)
+        put(target, value)
+
+    return step
+
+
+def _by_entry_method(name: str) -> Callable[[Any, Any], None]:
+    def step(target: Any, value: Any) -> None:
+        note_contents(target)
+        entries.METHODS[name](session(), target, value)
+
+    return step
+
+
+def _put_into_set(target: Any, value: Any) -> None:
+    note_contents(target)
+    add_to_set(target, value)
+
+
+def _put_pair(target: Any, pair: Any) -> None:
+    items = [*pair]
+    if len(items) != 2:
+        raise ValueError(f"dictionary update sequence element has length {len(items)}; 2 is required")
+    store = set_item if isinstance(target, collections.OrderedDict) else set_item_past_class  # as Python does it
+    store(target, *items)
+
+
+_STEPS: dict[tuple[type, str], Callable[[Any, Any], None]] = {
+    (list, "extend"): _append,
+    (list, "__iadd__"): _append,
+    (collections.deque, "extend"): _put_into_deque(collections.deque.append),
+    (collections.deque, "__iadd__"): _put_into_deque(collections.deque.append),
+    (collections.deque, "extendleft"): _put_into_deque(collections.deque.appendleft),
+    (set, "update"): _put_into_set,
+    (set, "difference_update"): _by_entry_method("discard"),
+    (dict, "update"): _put_pair,
+    (dict, "__ior__"): _put_pair,
+}
+"""What methods of containers do with each element."""
+
+_MADE_BY: dict[type, str] = {
+    set: "update",
+    frozenset: "update",
+    dict: "update",
+    collections.OrderedDict: "update",
+    collections.deque: "extend",
+}
+"""By which of these methods a constructor fills what it makes."""
+
+
+def taken(
+    target: Any, name: str, iterables: tuple[Any, ...], named: dict[str, Any] | None = None, *, apart: bool = False
+) -> bool:
+    """Let a method of a container take each element of iterables as it is drawn, if a loop has to draw them.
+
+    Args:
+        target: the container.
+        name: the method's.
+        iterables: what it is given.
+        named: what ``dict.update`` is given by name.
+        apart: whether to do so in any case.
+
+    Returns:
+        Whether it is done; if not, Python may do it.
+    """
+    capture = session()
+    step = next((each for (kind, method), each in _STEPS.items() if method == name and isinstance(target, kind)), None)
+    if capture is None or step is None:
+        return False
+    if not apart and not any(_has_to_loop(target, each) for each in iterables):
+        return False
+    capture.shelf.append(target)
+    try:
+        for iterable in iterables:
+            _take_all(target, step, iterable)
+    finally:
+        capture.shelf.pop()
+    for key, value in (named or {}).items():
+        step(target, (key, value))
+    return True
+
+
+def _take_all(target: Any, step: Callable[[Any, Any], None], iterable: Any) -> None:
+    before = Context(_capture(), [], []).checkpoint()
+    try:
+        for_(iterable, lambda value: step(target, value))
+    except Refusal:
+        if not isinstance(target, (list, collections.deque)) or _may_lead_to(iterable, target):
+            raise
+        before.rollback()  # the elements are not like those that were there: draw them first, which finds none of these
+        note_contents(target)
+        for value in list_of(iterable, lambda item: item):
+            step(target, value)
+
+
+_MOST = 2000  # objects that are looked at: a generator expression leads to few
+
+
+_LEAD_NOWHERE = (type, ModuleType, CodeType, Staged, torch.Tensor)
+
+
+def _may_lead_to(iterable: Any, target: Any) -> bool:
+    """Whether drawing from an iterable may come by a container that the call has made, but by names of modules."""
+    if _capture().is_new(target) is not True:
+        return True
+    seen: set[int] = set()
+    waiting = [iterable]
+    while waiting:
+        each = waiting.pop()
+        if each is target or len(seen) > _MOST:
+            return True
+        if id(each) not in seen and not isinstance(each, _LEAD_NOWHERE):
+            seen.add(id(each))
+            function: Any = each if isinstance(each, FunctionType) else None
+            passed = (function.__globals__, function.__builtins__) if function is not None else ()
+            waiting += (held for held in gc.get_referents(each) if not any(held is space for space in passed))
+    return False
+
+
+def _has_to_loop(target: Any, iterable: Any) -> bool:
+    if isinstance(target, dict) and hasattr(type(iterable), "keys"):
+        return False  # a mapping is asked for what it has by each key
+    if isinstance(target, (set, dict)) and lists.is_spread(iterable):
+        return True  # these have no place for what stands for several elements
+    return is_looped_over(iterable)
+
+
+def made(kind: type, args: tuple[Any, ...], kwargs: dict[str, Any], *, apart: bool = False) -> Any:
+    """What a constructor of a container makes of an iterable that a loop has to draw from; None for any other call.
+
+    ``apart``: elements are to be put in one after another in any case, for only the run knows which of them are one.
+    """
+    name = _MADE_BY.get(kind)
+    if name is None or not args:
+        return None
+    is_dict = issubclass(kind, dict)
+    target = kind() if is_dict else set() if kind is frozenset else kind((), *args[1:], **kwargs)
+    if not taken(target, name, args[:1], kwargs if is_dict else None, apart=apart):
+        return None
+    return frozenset(target) if kind is frozenset else target
+
+
+def keyed(kind: type) -> Callable[..., Any]:
+    """``set``, ``frozenset`` or ``dict``: Python's own, unless only the run knows an element, a key or how many."""
+
+    def make(*args: Any, **kwargs: Any) -> Any:
+        result = collected(*args, **kwargs)
+        if kind is frozenset and len(args) == 1:
+            refuse_frozen(args[0], result)
+        return result
+
+    def collected(*args: Any, **kwargs: Any) -> Any:
+        given = args[0] if len(args) == 1 else None
+        table = table_of(given) if isinstance(given, (set, frozenset, dict)) else None
+        if table is not None and kind is not dict:
+            return kind([Table(table.keys, None)])
+        filled = None if table is not None else made(kind, args, kwargs)
+        if filled is not None:
+            return filled
+        if table is not None and kwargs:
+            raise refuse_unknown("SG211", f"{called(given)}, {some_keys(given)}, is copied with more keys", given)
+        if len(args) != 1 or isinstance(given, str) or _is_copied(kind, given):
+            return kind(*args, **kwargs)
+        items = list(known_or_list(given))
+        keys = items if kind is not dict else [each[0] for each in items if type(each) in (list, tuple) and each]
+        if not any(isinstance(key, (StagedNumber, StagedSpread, Unjoined)) for key in keys):
+            return kind(items, **kwargs)
+        return made(kind, (items,), kwargs, apart=True)
+
+    return make
+
+
+def _is_copied(kind: type, given: Any) -> bool:
+    """Whether a constructor asks a mapping for what it has by each key."""
+    return kind is dict and hasattr(type(given), "keys")
+
+
+# ---- functions
+def fold(function: Callable[[Any, Any], Any], iterable: Any, *initial: Any) -> Any:
+    """``functools.reduce``: a loop that may be staged, over a generator or a list of unknown length."""
+    if is_looped_over(iterable):
+        return _folded(function, iterable, *initial) if initial else _folded_from_first(function, iterable)
+    items = known_or_list(iterable)
+    if not lists.is_spread(items):
+        return functools.reduce(function, items, *initial)
+    capture = _capture()
+    if not initial:
+        branch(capture, truth_number(capture, items), lambda: None, _refuse_nothing, (), ())
+        return fold(function, lists.at(capture, items, slice(1, None)), lists.at(capture, items, 0))
+
+    def all_of_them() -> Any:
+        # the first is apart: what it makes of a 0 to begin with may be of another type
+        first = function(initial[0], lists.at(capture, items, 0))
+        return _folded(function, lists.at(capture, items, slice(1, None)), first)
+
+    return if_exp(items, all_of_them, lambda: initial[0])
+
+
+def _refuse_nothing() -> NoReturn:
+    emit_raise(_capture(), TypeError(_EMPTY))
+    raise Diverged
+
+
+_EMPTY = "reduce() of empty iterable with no initial value"
+_NONE_YET = object()
+
+
+def _folded_from_first(function: Callable[[Any, Any], Any], iterable: Any) -> Any:
+    """`_folded` that begins with the first element.
+
+    Raises:
+        TypeError: there is none.
+        Refusal: only the run knows whether there is one, and something is seen of when the function is called.
+    """
+    before = Context(_capture(), [], []).checkpoint()
+    try:
+        total = _folded(functools.partial(_after, function), iterable, _NONE_YET)
+    except Refusal as refused:
+        before.rollback()
+        return fold(functools.partial(_unseen, function, refused), list_of(iterable, lambda item: item))
+    return _resolved(total, lambda each: each, _refuse_nothing)
+
+
+def _after(function: Callable[[Any, Any], Any], total: Any, value: Any) -> Any:
+    return _resolved(total, lambda each: function(each, value), lambda: value)
+
+
+def _resolved(total: Any, there: Callable[[Any], Any], missing: Callable[[], Any]) -> Any:
+    if isinstance(total, Unjoined):
+        return total.either(lambda each: _resolved(each, there, missing))
+    return missing() if total is _NONE_YET else there(total)
+
+
+def _unseen(function: Callable[[Any, Any], Any], refused: Refusal, total: Any, value: Any) -> Any:
+    """``function(total, value)``; refused if that does anything that a generator would find, or anybody see."""
+    capture = _capture()
+    context = Context(capture, [], [])
+    start, trial = context.checkpoint(), Trial(context)
+    result = function(total, value)
+    if trial.has_done_something() or not all(map(is_pure, capture.region.since(start.region))):
+        raise refused
+    return result
+
+
+def _folded(function: Callable[[Any, Any], Any], iterable: Any, total: Any) -> Any:
+    """``functools.reduce(function, iterable, total)`` as a loop that may be staged."""
+
+    def add(value: Any) -> None:
+        nonlocal total
+        total = function(total, value)
+
+    for_(iterable, add, keeps=("total",))
+    return total
+
+
+# ---- the table
+_BY_PYTHON = (
+    "next bytes bytearray bytearray.__init__ bytearray.__setitem__ bytearray.extend bytearray.join bytes.join "
+    "array array.extend list.__init__ dict.__init__ dict.fromkeys set.__init__ deque.__init__ "
+    "set.difference set.intersection set.union set.symmetric_difference set.isdisjoint set.issubset set.issuperset "
+    "set.intersection_update set.symmetric_difference_update "
+    "frozenset.difference frozenset.intersection frozenset.union frozenset.symmetric_difference frozenset.isdisjoint "
+    "frozenset.issubset frozenset.issuperset "
+    "Counter Counter.__init__ Counter.update Counter.subtract OrderedDict.__init__ OrderedDict.fromkeys "
+    "defaultdict defaultdict.__init__ defaultdict.fromkeys defaultdict.default_factory "
+    "ModuleDict ModuleDict.__init__ ModuleDict.update ModuleList ModuleList.__init__ ModuleList.__add__ "
+    "ModuleList.__iadd__ ModuleList.extend Sequential.extend ParameterDict ParameterDict.__init__ "
+    "ParameterDict.__ior__ ParameterDict.fromkeys ParameterDict.update ParameterList ParameterList.__init__ "
+    "ParameterList.__iadd__ ParameterList.extend "
+    "functools.namedtuple heapq.nlargest heapq.nsmallest math.dist math.fsum math.prod math.sumprod "
+    "operator.contains operator.countOf operator.iadd operator.iconcat operator.indexOf operator.ior random.choices "
+    "statistics.Counter statistics.defaultdict statistics.namedtuple statistics.correlation statistics.covariance "
+    "statistics.fmean statistics.geometric_mean statistics.harmonic_mean statistics.kde statistics.kde_random "
+    "statistics.linear_regression statistics.mean statistics.median statistics.median_grouped statistics.median_high "
+    "statistics.median_low statistics.mode statistics.multimode statistics.pstdev statistics.pvariance "
+    "statistics.quantiles statistics.stdev statistics.variance"
+)
+_LATER = (
+    "enumerate filter map zip heapq.merge itertools.accumulate itertools.batched itertools.chain "
+    "itertools.combinations itertools.combinations_with_replacement itertools.compress itertools.cycle "
+    "itertools.dropwhile itertools.filterfalse itertools.groupby itertools.islice itertools.pairwise "
+    "itertools.permutations itertools.product itertools.starmap itertools.takewhile itertools.tee "
+    "itertools.zip_longest"
+)
+
+CONSUMERS: Mapping[str, Drawing] = MappingProxyType(
+    {
+        **{f"{kind.__name__}.{name}": Drawing.EACH for kind, name in _STEPS},
+        **{f"{kind}.{name}": Drawing.EACH for kind in ("OrderedDict", "defaultdict") for name in ("update", "__ior__")},
+        **{kind.__name__: Drawing.EACH for kind in _MADE_BY},
+        **dict.fromkeys(("all", "any", "functools.reduce", "max", "min", "sum"), Drawing.EACH),
+        **dict.fromkeys(("list", "list.__setitem__", "sorted", "str.join", "tuple"), Drawing.FIRST),
+        **dict.fromkeys(_LATER.split(), Drawing.LATER),
+        **dict.fromkeys(_BY_PYTHON.split(), Drawing.PYTHON),
+    }
+)
+"""What draws from an iterator that it is given, by name; a structure test finds what is missing."""

@@ -1,0 +1,167 @@
+"""Which callables may draw from the iterators that they are given, without the capture seeing it."""
+
+from __future__ import annotations
+
+import copy
+import functools
+import operator
+from collections.abc import Iterator
+from inspect import CO_GENERATOR
+from types import BuiltinMethodType, FunctionType, MethodDescriptorType, MethodWrapperType
+from typing import Any
+
+from stillgraph.core.files import is_standard_library
+from stillgraph.operators.names.methods import method_of
+from stillgraph.trace.capture.session import Session, session
+
+_LOOKS = (
+    *(isinstance, issubclass, type, id, hasattr, getattr, setattr, delattr, callable, repr, str, ascii, format, hash),
+    *(iter, vars, dir, print, super, bool, len, operator.is_, operator.is_not, operator.not_, operator.truth),
+    functools.partial,
+)
+_STORES = frozenset(
+    {
+        *("append", "appendleft", "insert", "add", "setdefault", "get", "pop", "put", "put_nowait", "__setitem__"),
+        *("remove", "discard", "index", "count", "__setattr__", "__eq__", "__ne__", "__contains__"),
+    }
+)
+_ADVANCES = frozenset({"__next__", "send", "throw", "close"})
+_LOOKING = (copy.copy, copy.deepcopy, operator.length_hint)
+_OF_PYTHON = ("builtins", "itertools", "collections", "functools", "array")
+_PASSES_ON = ("typing", "inspect", "types", "copy", "contextlib", "functools", "logging", "warnings", "weakref")
+
+
+def drawn(values: Any) -> Any:
+    """What Python runs over as a whole, for ``[*values]``, ``f(*values)`` and ``a, b = values``.
+
+    Raises:
+        CaptureError: it is an iterator, or an object of the user's that gives one, and not the capture's to advance.
+    """
+    capture = session()
+    if capture is None:
+        return values
+    method = method_of(values, "__iter__")
+    if method is not None:
+        from stillgraph.operators.calls.calls import call
+
+        values = call(method, values)
+    return capture.iterators.to_draw_from(values)
+
+
+def items_of(iterable: Any) -> Iterator[Any]:
+    """What a loop draws from an iterable: by the method of an object of the user's, followed like any other."""
+    iterator = iter(iterable)
+    return iterator if method_of(iterator, "__next__") is None else _by_method(iterator)
+
+
+def _by_method(iterator: Any) -> Iterator[Any]:
+    while True:
+        try:
+            item = next_of(iterator)
+        except StopIteration:
+            return
+        yield item
+
+
+def next_of(iterator: Any) -> Any:
+    """The next item of an iterator."""
+    method = method_of(iterator, "__next__")
+    capture = session()
+    if method is None or capture is None:
+        return next(iterator)
+    from stillgraph.operators.calls.calls import call
+
+    capture.iterators.asking += 1
+    try:
+        return call(method, iterator)
+    finally:
+        capture.iterators.asking -= 1
+
+
+def begun(function: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The arguments of a call, with generators for objects that it would ask for these: their code is followed, then.
+
+    So is what ``iter(function, sentinel)`` calls.
+
+    Args:
+        function: what is called.
+        args: what it is given.
+    """
+    if function is iter and len(args) == 2 and callable(args[0]):
+        return (_called_until(*args),)
+    first = next((number for each, number in _ASKING if function is each), None)
+    if first is None:
+        return args
+    return (*args[:first], *map(_generator_of, args[first:]))
+
+
+def _called_until(function: Any, sentinel: Any) -> Iterator[Any]:
+    from stillgraph.operators.calls.calls import call
+
+    while True:
+        item = call(function)
+        if sentinel is item or sentinel == item:
+            return
+        yield item
+
+
+def _generator_of(value: Any) -> Any:
+    method = method_of(value, "__iter__")
+    if method is None or not method.__code__.co_flags & CO_GENERATOR:
+        return value
+    from stillgraph.operators.calls.calls import call
+
+    return call(method, value)
+
+
+_ASKING = ((enumerate, 0), (zip, 0), (iter, 0), (map, 1), (filter, 1))  # from which argument on they ask for iterators
+
+
+Call = tuple[Any, tuple[Any, ...], dict[str, Any]]
+"""What is called, and what it is given."""
+
+
+def drawing_call(
+    capture: Session, function: Any, has_meaning: bool, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Call:
+    """A call of Python's own code that is given values, or of a method of an iterator, as the capture makes it.
+
+    Args:
+        capture: the session.
+        function: what is called.
+        has_meaning: whether the capture has an operator for it.
+        args, kwargs: what it is given.
+
+    Returns:
+        The call, with what stands for iterators from outside.
+
+    Raises:
+        CaptureError: it may advance an iterator that is not the capture's to advance.
+    """
+    draw = capture.iterators.to_draw_from
+    if isinstance(function, (BuiltinMethodType, MethodWrapperType)):
+        capture.iterators.require_known(function.__self__)
+        if function.__name__ in _ADVANCES:
+            function = getattr(draw(function.__self__), function.__name__)
+        elif function.__name__ != "__iter__":
+            capture.iterators.before_looking(function.__self__)
+    if any(function is each for each in _LOOKING):
+        capture.iterators.require_known(*args)
+        for each in args:
+            capture.iterators.before_looking(each)
+    elif _may_draw(capture, function, has_meaning):
+        return function, tuple(map(draw, args)), {name: draw(value) for name, value in kwargs.items()}
+    return function, args, kwargs
+
+
+def _may_draw(capture: Session, function: Any, has_meaning: bool) -> bool:
+    if any(function is each for each in _LOOKS):
+        return False
+    if isinstance(function, type):
+        return function.__module__ in _OF_PYTHON
+    if isinstance(function, (BuiltinMethodType, MethodDescriptorType, MethodWrapperType)):
+        return function.__name__ not in _STORES
+    if isinstance(function, FunctionType) and not has_meaning:
+        library = is_standard_library(function.__code__.co_filename)
+        return library and function.__module__ not in _PASSES_ON and not capture.wants_conversion(function)
+    return has_meaning

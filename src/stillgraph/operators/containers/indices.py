@@ -1,0 +1,63 @@
+"""Whole numbers where Python asks for an index: a tensor or truth value of the run is one, too."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import torch
+
+from stillgraph.trace.capture.session import Session
+from stillgraph.trace.values.arrays import StagedArray
+from stillgraph.trace.values.numbers import StagedBool, StagedInt, is_mixed
+from stillgraph.trace.values.operands import require_known
+
+NOT_AN_INDEX = "only integer tensors of a single element can be converted to an index"
+
+
+def as_index(capture: Session, value: Any) -> Any:
+    """What Python indexes with, staged where only the run knows it; the bounds of a slice likewise.
+
+    Raises:
+        TypeError: as eager PyTorch, for a tensor of floats.
+    """
+    if isinstance(value, slice):
+        return slice(*(as_index(capture, bound) for bound in (value.start, value.stop, value.step)))
+    if isinstance(value, torch.Tensor):
+        if value.dtype.is_floating_point or value.dtype.is_complex:
+            raise TypeError(NOT_AN_INDEX)
+        return capture.fresh_result(int, capture.emit("call_function", operator.index, (value,), {}))
+    if isinstance(value, StagedArray):
+        return _of_scalar(value)
+    if isinstance(value, StagedBool) or (isinstance(value, StagedInt) and is_mixed(value)):
+        require_known((value,), "is an index")
+        return capture.number_operation(int, (value,))
+    return value
+
+
+def _of_scalar(array: StagedArray) -> Any:
+    """The number in a whole number of numpy's; any other array as it is."""
+    dtype = array.tensor.dtype
+    is_whole = not dtype.is_floating_point and not dtype.is_complex and dtype is not torch.bool
+    return array.tensor.item() if is_whole and not array.tensor.dim() else array
+
+
+def in_tensor(key: Any) -> Any:
+    """What a tensor is indexed with, for arrays of the run: their memory, a tensor; for a whole number its number."""
+    if isinstance(key, StagedArray):
+        return key.tensor if key.tensor.dim() else _of_scalar(key)
+    if isinstance(key, slice):
+        return slice(*map(in_tensor, (key.start, key.stop, key.step)))
+    return tuple(map(in_tensor, key)) if type(key) is tuple else key
+
+
+def counted(capture: Session, left: Any, right: Any) -> tuple[Any, Any]:
+    """The operands of ``left * right``, where a tensor may say how often a sequence of Python's is repeated."""
+    if isinstance(right, torch.Tensor) and isinstance(left, _SEQUENCES):
+        return left, as_index(capture, right)
+    if isinstance(left, torch.Tensor) and isinstance(right, _SEQUENCES):
+        return as_index(capture, left), right
+    return left, right
+
+
+_SEQUENCES = (list, tuple, str, bytes)

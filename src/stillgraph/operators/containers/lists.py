@@ -1,0 +1,263 @@
+"""What can be done with a list of which only the run knows the length (`trace/values/lists.py`)."""
+
+from __future__ import annotations
+
+import operator
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
+
+from torch.utils._pytree import tree_leaves
+
+from stillgraph.program import operations
+from stillgraph.program.constants import is_constant
+from stillgraph.program.types import TableType
+from stillgraph.trace.capture.session import Session, session
+from stillgraph.trace.code.frames import called
+from stillgraph.trace.code.signals import Diverged
+from stillgraph.trace.control_flow.arms import emit_raise
+from stillgraph.trace.control_flow.elements import freeze_elements, may_repeat
+from stillgraph.trace.control_flow.spreads import as_spread, copied_into, define, each, element_at, is_spread
+from stillgraph.trace.control_flow.staging import branch
+from stillgraph.trace.control_flow.unjoined import Unjoined
+from stillgraph.trace.control_flow.unknown import refuse_unknown
+from stillgraph.trace.values import entries, lists
+from stillgraph.trace.values.lists import StagedList, StagedSpread
+from stillgraph.trace.values.numbers import StagedFloat, StagedNumber
+from stillgraph.trace.values.operands import require_known, sample
+
+
+# ---- reading
+def length(capture: Session, value: Sequence[Any]) -> Any:
+    """``len(value)``."""
+    total: Any = sum(type(child) is not StagedSpread for child in value)
+    for child in value:
+        if type(child) is StagedSpread:
+            total = total + _count(capture, child.columns[0])
+    return total
+
+
+def entry_count(capture: Session, container: Any) -> Any:
+    """``len`` of a dict or set of which only the run knows all keys."""
+    table = entries.table_of(container)
+    return entries.length(container) if table is None else length(capture, table.keys)
+
+
+def _count(capture: Session, column: StagedList) -> Any:
+    node = capture.emit("call_function", len, (column,), {})
+    return capture.number(capture.symbolic.fresh_size(), node)
+
+
+def at(capture: Session, value: Sequence[Any], index: Any) -> Any:
+    """``value[index]``, a whole number or slice; raises what Python raises, in the run."""
+    if isinstance(index, slice):
+        return _cut(capture, value, index)
+    known = _known_element(value, index)
+    if known is not _UNKNOWN:
+        return known
+    capture.before_risk()
+    spread = as_spread(capture, value)
+    return element_at(capture, spread, index)
+
+
+_UNKNOWN = object()
+
+
+def _known_element(value: Sequence[Any], index: Any) -> Any:
+    """The element at a constant index, if it stands before (counted from the end: behind) everything unknown."""
+    if not isinstance(index, int) or isinstance(index, StagedNumber):
+        return _UNKNOWN
+    run = value if index >= 0 else list(reversed(value))
+    position = index if index >= 0 else -1 - index
+    if position >= len(run) or lists.has_spread(list(run)[: position + 1]):
+        return _UNKNOWN
+    return run[position]
+
+
+def _cut(capture: Session, value: Any, index: slice) -> Any:
+    bounds = (index.start, index.stop, index.step)
+    if isinstance(value, deque) or any(isinstance(each, StagedFloat) for each in bounds):
+        require_known(bounds, "is the bound of a slice")
+        type(value)()[slice(*map(sample, bounds))]  # to raise what Python raises
+    if isinstance(index.step, StagedNumber):
+        capture.before_raise(ValueError)
+    if all(bound is None for bound in bounds):
+        return type(value)(value)
+    if type(bounds[0]) is int and bounds == (1, None, None) and type(value[0]) is not StagedSpread:
+        return type(value)(list(value)[1:])
+    spread = as_spread(capture, value)
+    return type(value)([each(capture, spread, operator.getitem, index)])
+
+
+def contains(capture: Session, value: Sequence[Any], item: Any) -> Any:
+    """``item in value``, for tensors, numbers and constants."""
+    capture.before_risk()
+    sought = _sought(capture, value, item)
+    return capture.fresh_result(bool, capture.emit("call_function", operator.contains, sought, {}))
+
+
+def _sought(capture: Session, value: Sequence[Any], item: Any) -> tuple[Any, Any]:
+    """A list and what is looked for in it, as arguments of a node: of constants, their numbers."""
+    ask_which_object(capture, (value, item))
+    several = any(isinstance(child, (StagedSpread, Unjoined)) for child in value) and is_constant(item)
+    element = lists.structure(value, capture.type_of) if several else None
+    if not isinstance(element, lists.Leaf) or not isinstance(element.type, TableType):
+        return list(value), item
+    found = (entry for entry in element.type.entries if entry.value is item or entry.value == item)
+    equal = [capture.entry_number(entry) for entry in found]
+    if len(equal) > 1:  # such as 1 and True
+        raise refuse_unknown("SG210", "a list is looked through in which several constants are equal", value)
+    return as_spread(capture, value).columns[0], equal[0] if equal else _NO_ENTRY
+
+
+_NO_ENTRY = -1
+
+
+def ask_which_object(capture: Session, compared: Any) -> None:
+    """Where a NaN is among what containers compare, numbers of the call are constants: identity is asked first."""
+    if any(type(leaf) is float and leaf != leaf for leaf in tree_leaves(compared)):
+        capture.needs_value(compared)
+
+
+# ---- changing
+def set_at(capture: Session, target: Any, index: Any, value: Any) -> None:
+    """``target[index] = value``."""
+    if isinstance(index, slice):
+        raise refuse_unknown("SG210", "a slice of a list of unknown length is assigned", target)
+    capture.before_risk()
+    spread = as_spread(capture, target, (value,))
+    cells = lists.columns(spread.element, (value,))
+    _take_in(capture, spread, value)
+    only = [items.items[0] for items in cells]
+    _become(target, [each(capture, spread, operations.replaced, index, cells=only)])
+
+
+def _take_in(capture: Session, spread: StagedSpread, value: Any) -> None:
+    """Note that a value becomes one of the elements that a spread stands for."""
+    if may_repeat(capture, spread.element, (spread, value)):
+        capture.identities.repeat(spread)
+    freeze_elements(capture, spread, ((value,),), is_older=lambda kept: True)
+
+
+def set_known(capture: Session, target: list[Any], index: StagedNumber, value: Any) -> None:
+    """``target[index] = value`` for a list of known length and an index that only the run knows."""
+    before = [*target]
+    set_at(capture, target, index, value)
+    (spread,) = target
+    _become(target, [element_at(capture, spread, position, [each]) for position, each in enumerate(before)])
+
+
+def delete_at(capture: Session, target: Any, index: Any) -> None:
+    """``del target[index]``, which may be a slice."""
+    capture.before_risk()
+    _become(target, [each(capture, as_spread(capture, target), operations.deleted, index)])
+
+
+def _become(target: Any, contents: list[Any]) -> None:
+    target.clear()
+    target.extend(contents)
+
+
+def _pop(capture: Session, target: Any, index: Any = -1) -> Any:
+    known = _known_element(target, index)
+    if known is not _UNKNOWN and isinstance(target, list):
+        return target.pop(index)
+    capture.before_risk()
+    spread = as_spread(capture, target)
+    rest = each(capture, spread, operations.popped, index)
+    element = element_at(capture, spread, index, copied_into(capture, spread))
+    _become(target, [rest])
+    return element
+
+
+def _popleft(capture: Session, target: Any) -> Any:
+    if type(target[0]) is not StagedSpread:
+        return target.popleft()
+    return _pop(capture, target, 0)
+
+
+def _insert(capture: Session, target: Any, index: Any, value: Any) -> None:
+    if type(index) is int and index == 0:
+        _become(target, [value, *target])
+        return
+    spread = as_spread(capture, target, (value,))
+    cells = [items.items[0] for items in lists.columns(spread.element, (value,))]
+    _take_in(capture, spread, value)
+    _become(target, [each(capture, spread, operations.inserted, index, cells=cells)])
+
+
+def _reverse(capture: Session, target: Any) -> None:
+    turned = [
+        each(capture, child, operator.getitem, slice(None, None, -1)) if type(child) is StagedSpread else child
+        for child in reversed(target)
+    ]
+    _become(target, turned)
+
+
+def _remove(capture: Session, target: Any, value: Any) -> None:
+    capture.before_risk()
+    node = capture.emit("call_function", operations.found_to_remove, _sought(capture, target, value), {})
+    delete_at(capture, target, capture.fresh_result(int, node))
+
+
+def _index(capture: Session, target: Any, value: Any, *bounds: Any) -> Any:
+    if isinstance(target, tuple):
+        within = target[slice(*bounds)] if bounds else target
+        branch(capture, contains(capture, within, value), lambda: None, lambda: _refuse_missing(capture), (), ())
+    capture.before_risk()
+    sought = _sought(capture, target, value)
+    return capture.fresh_result(int, capture.emit("call_method", "index", (*sought, *bounds), {}))
+
+
+def _refuse_missing(capture: Session) -> NoReturn:
+    emit_raise(capture, ValueError("tuple.index(x): x not in tuple"))
+    raise Diverged
+
+
+def _count_of(capture: Session, target: Any, value: Any) -> Any:
+    return capture.fresh_result(int, capture.emit("call_method", "count", _sought(capture, target, value), {}))
+
+
+METHODS: dict[str, Callable[..., Any]] = {
+    "pop": _pop,
+    "popleft": _popleft,
+    "insert": _insert,
+    "reverse": _reverse,
+    "remove": _remove,
+    "index": _index,
+    "count": _count_of,
+}
+"""Methods of lists and deques that need to know their elements. Append, extend, clear and copy do not."""
+
+SAFE_METHODS = frozenset({"append", "appendleft", "extend", "clear", "copy", "__iadd__", "__add__", "__contains__"})
+
+
+def in_order(capture: Session, value: Sequence[Any], order: Any) -> list[Any]:
+    """The elements at the indices that the node ``order`` computes, in that order."""
+    return [each(capture, as_spread(capture, value), operations.taken, order)]
+
+
+def extreme(function: Callable[..., Any], value: Sequence[Any]) -> Any:
+    """``min(value)`` or ``max(value)`` of tensors or numbers."""
+    capture = session()
+    assert capture is not None
+    capture.before_risk()
+    spread = as_spread(capture, list(value))
+    if not lists.is_plain(spread.element) or not isinstance(spread.element, lists.Leaf):
+        message = f"{function.__name__} of a list of unknown length whose elements are not tensors or numbers"
+        raise refuse_unknown("SG210", message, value)
+    return define(capture, spread.element.type, capture.emit("call_function", function, (spread.columns[0],), {}))
+
+
+__all__ = ["METHODS", "SAFE_METHODS", "is_spread"]
+
+
+def call_method(capture: Session, target: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A method of a list of unknown length.
+
+    Raises:
+        CaptureError: it has no meaning for one.
+    """
+    if name not in METHODS:
+        raise refuse_unknown("SG210", f"the method {name} of {called(target)}, a list of unknown length", target)
+    return METHODS[name](capture, target, *args, **kwargs)

@@ -1,0 +1,494 @@
+"""What a ``for`` loop runs over: things with a length and an element at an index, so that a loop can be staged."""
+
+from __future__ import annotations
+
+import itertools
+import operator
+import re
+import sys
+from collections.abc import Iterator
+from typing import Any, NoReturn, Protocol, cast, runtime_checkable
+
+import torch
+
+from stillgraph.core.diagnostics import refuse
+from stillgraph.core.lookup import is_exactly
+from stillgraph.operators.containers import lists
+from stillgraph.operators.containers.stand_ins import StandIn
+from stillgraph.trace.capture.session import Session, session
+from stillgraph.trace.code.frames import called, here
+from stillgraph.trace.control_flow.staging import branch
+from stillgraph.trace.control_flow.unknown import refuse_unknown
+from stillgraph.trace.torch_rules.special import read_shape
+from stillgraph.trace.values import entries
+from stillgraph.trace.values.arrays import StagedArray
+from stillgraph.trace.values.numbers import StagedNumber, is_number
+
+
+@runtime_checkable
+class Sequence(Protocol):
+    """An iterable that can be run over more than once."""
+
+    @property
+    def stageable(self) -> bool:
+        """Whether `at` takes a staged index."""
+
+    def length(self) -> Any:
+        """The number of elements, an ``int`` or a staged one."""
+
+    def at(self, index: Any) -> Any:
+        """The element at an index."""
+
+
+class Indexed(StandIn):
+    """What the sequences share: iteration by index.
+
+    ``cursor`` is how far an iterator (what ``enumerate``, ``zip`` and ``reversed`` return) has been advanced: None at
+    its beginning. Ranges and rows begin anew each time.
+    """
+
+    __slots__ = ("__weakref__", "cursor")
+
+    once = False  # whether it is an iterator
+    endless = False  # whether only what is done with an element can end an iteration
+    may_change = False  # whether its length is to be asked anew before each iteration
+
+    def __init__(self) -> None:
+        self.cursor: Iterator[Any] | None = None
+
+    def begin(self) -> Iterator[Any]:
+        """Run over the elements; an iterator goes on where it was left."""
+        if self.cursor is not None:
+            return self.cursor
+        capture = session()
+        if self.once and capture is not None:
+            capture.iterators.before_beginning(self)
+            capture.begun.append(self)
+        items = self._elements()
+        if self.once:
+            self.cursor = items
+        return items
+
+    def rewind(self) -> None:
+        """Back to the beginning, with the capture."""
+        self.cursor = None
+
+    def spend(self) -> None:
+        """A staged loop ran over this: how far an iterator got, only the run knows."""
+        if self.once:
+            self.cursor = _spent()
+
+    def hand_over(self) -> None:
+        """Let another sequence alone draw from this, which is at its beginning."""
+        capture = session()
+        if capture is not None:
+            capture.begun.append(self)
+        self.cursor = _handed_over()
+
+    def _elements(self) -> Iterator[Any]:
+        index = 0
+        while True:
+            length = self.length()  # type: ignore[attr-defined]  # asked anew: a list may grow meanwhile
+            if not isinstance(length, int):
+                raise refuse("SG206", "the number of iterations is only known at run time here", location=here())
+            if index >= length:
+                return
+            yield self.at(index)  # type: ignore[attr-defined]  # as above
+            index += 1
+
+    def _left(self) -> int:
+        """How many elements an iterator has left, as its length."""
+        return self.refuse() if self.cursor is not None else self.length()  # type: ignore[attr-defined,no-any-return]  # as above
+
+    def __iter__(self) -> Iterator[Any]:
+        return self if self.once else self.begin()
+
+    def __next__(self) -> Any:
+        if not self.once:
+            raise TypeError(f"'{type(self).__name__}' object is not an iterator")
+        return next(self.begin())
+
+
+def _spent() -> Iterator[Any]:
+    raise refuse("SG206", "an iterator is used again that a staged loop has advanced", location=here())
+    yield
+
+
+def _handed_over() -> Iterator[Any]:
+    raise refuse("SG206", "an iterator is used again that another one draws from", location=here())
+    yield
+
+
+class StagedRows(Indexed):
+    """A tensor, along its first dimension."""
+
+    __slots__ = ("tensor",)
+
+    stageable = True
+
+    def __init__(self, tensor: torch.Tensor) -> None:
+        super().__init__()
+        self.tensor = tensor
+
+    def length(self) -> Any:
+        capture = session()
+        assert capture is not None
+        shape = read_shape(capture, self.tensor, capture.to_fake(self.tensor))
+        if not shape:
+            raise TypeError("iteration over a 0-d tensor")
+        return shape[0]
+
+    def at(self, index: Any) -> Any:
+        return self.tensor[index]
+
+
+class StagedArrayRows(StagedRows):
+    """An array of numpy's, along its first dimension."""
+
+    __slots__ = ()
+
+    def at(self, index: Any) -> Any:
+        found = self.tensor[index]
+        return StagedArray(found) if found.dim() else StagedArray(found.clone(), True)  # a number is no view
+
+
+class Range(Indexed, kind=range):
+    """``range(start, stop, step)`` some of whose bounds are staged."""
+
+    __slots__ = ("start", "step", "stop")
+
+    stageable = True
+
+    def __init__(self, start: Any, stop: Any, step: Any) -> None:
+        super().__init__()
+        self.start, self.stop, self.step = start, stop, step
+
+    def length(self) -> Any:
+        if all(isinstance(v, int) for v in (self.start, self.stop, self.step)):
+            return len(range(self.start, self.stop, self.step))
+        if isinstance(self.step, StagedNumber):
+            hint = "Write a while loop with a counter of its own: i = start; while i < stop: ...; i += step."
+            raise refuse("SG206", "the step of a range is only known at run time", location=here(), hint=hint)
+        if self.step == 0:
+            raise ValueError("range() arg 3 must not be zero")
+        capture = session()
+        assert capture is not None
+        steps = self.stop - self.start if self.step == 1 else -((self.start - self.stop) // self.step)
+        return capture.number_operation(max, (steps, 0)) if isinstance(steps, StagedNumber) else max(steps, 0)
+
+    def at(self, index: Any) -> Any:
+        offset = index if self.step == 1 else index * self.step
+        return offset if isinstance(self.start, int) and self.start == 0 else self.start + offset
+
+    def __len__(self) -> int:
+        return self.length()  # type: ignore[no-any-return]  # of Any
+
+    def __eq__(self, other: Any) -> Any:
+        from stillgraph.operators.names.booleans import and_, eq, or_
+
+        if other is self or not isinstance(other, (range, Range)):
+            return True if other is self else NotImplemented
+        mine, its = self.length(), as_sequence(other).length()
+        same_step = or_(eq(mine, 1), lambda: eq(self.step, other.step))
+        same_parts = or_(eq(mine, 0), lambda: and_(eq(self.start, other.start), lambda: same_step))
+        return and_(eq(mine, its), lambda: same_parts)
+
+    def __ne__(self, other: Any) -> Any:
+        from stillgraph.operators.names.booleans import not_
+
+        equal = self.__eq__(other)
+        return equal if equal is NotImplemented else not_(equal)
+
+    def __hash__(self) -> int:
+        return self.refuse()
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            hint = "Give range() the bounds that are wanted."
+            raise refuse("SG206", "a range of which only the run knows the length is cut", location=here(), hint=hint)
+        length = self.length()
+        if isinstance(index, StagedNumber):
+            self._require(index >= -length)
+            self._require(index < length)
+            from stillgraph.operators.control_flow.branches import if_exp
+
+            staged: Any = index
+            return self.at(if_exp(staged < 0, lambda: staged + length, lambda: staged))
+        if not hasattr(index, "__index__"):
+            raise TypeError(f"range indices must be integers or slices, not {type(index).__name__}")
+        index = operator.index(index)
+        self._require(length > index if index >= 0 else length >= -index)
+        return self.at(index if index >= 0 else length + index)
+
+    def __getattr__(self, name: str) -> Any:
+        if hasattr(range, name):
+            hint = "Work with its bounds, or make it a list."
+            message = f"a range of which only the run knows the length is asked for its {name}"
+            raise refuse("SG206", message, location=here(), hint=hint)
+        raise AttributeError(f"'range' object has no attribute '{name}'")
+
+    @staticmethod
+    def _require(inside: Any) -> None:
+        def fail() -> NoReturn:
+            raise IndexError("range object index out of range")
+
+        capture = session()
+        if isinstance(inside, StagedNumber):
+            assert capture is not None
+            branch(capture, inside, lambda: None, fail, (), ())
+        elif not inside:
+            fail()
+
+
+class RangeIterator(Indexed, kind=type(iter(range(0)))):
+    """``iter(inner)``, of a range."""
+
+    __slots__ = ("inner",)
+
+    once = stageable = True
+
+    def __init__(self, inner: Range) -> None:
+        super().__init__()
+        self.inner = inner
+
+    def length(self) -> Any:
+        return self.inner.length()
+
+    def at(self, index: Any) -> Any:
+        return self.inner.at(index)
+
+    def __length_hint__(self) -> int:
+        return self._left()
+
+
+class Count(Indexed):
+    """``itertools.count`` of whole numbers, as a loop runs over it.
+
+    Args:
+        counter: the iterator, which the capture has made.
+        start: what it gives next.
+        step: how much more each time.
+    """
+
+    __slots__ = ("_again", "counter", "start", "step")
+
+    stageable = endless = True
+
+    def __init__(self, counter: itertools.count[int], start: int, step: int) -> None:
+        super().__init__()
+        self.counter, self.start, self.step = counter, start, step
+        self._again = False
+
+    @classmethod
+    def of(cls, iterable: Any) -> Count | None:
+        """The sequence for such a counter; None for anything else."""
+        if type(iterable) is not itertools.count or not cast(Session, session()).is_new(iterable):
+            return None
+        numbers = re.fullmatch(r"count\((-?\d+)(?:, (-?\d+))?\)", repr(iterable))
+        return None if numbers is None else cls(iterable, int(numbers[1]), int(numbers[2] or 1))
+
+    def length(self) -> int:
+        return sys.maxsize
+
+    def at(self, index: Any) -> Any:
+        return self.start + index * self.step
+
+    def begin(self) -> Iterator[Any]:
+        if self._again:
+            return itertools.count(self.start, self.step)
+        self._again = True
+        return self.counter
+
+    def spend(self) -> None:
+        cast(Session, session()).iterators.stopped([self.counter])
+
+
+class Listed(Indexed):
+    """A list, tuple or module list; stageable where it holds only numbers, or where only the run knows its length."""
+
+    __slots__ = ("items",)
+
+    def __init__(self, items: Any) -> None:
+        super().__init__()
+        self.items = items
+
+    @property
+    def stageable(self) -> bool:
+        return lists.is_spread(self.items) or (bool(self.items) and all(is_number(item) for item in self.items))
+
+    @property
+    def may_change(self) -> bool:  # type: ignore[override]  # a list is asked, the others know
+        return type(self.items) is list and lists.is_spread(self.items)
+
+    def length(self) -> Any:
+        if not lists.is_spread(self.items):
+            return len(self.items)
+        capture = session()
+        assert capture is not None
+        return lists.length(capture, self.items)
+
+    def at(self, index: Any) -> Any:
+        from stillgraph.operators.containers.stores import item
+
+        return item(self.items, index)
+
+
+class Sliced(Listed, kind=itertools.islice):
+    """``itertools.islice`` of a list, some of whose bounds are staged: what is cut out of it."""
+
+    __slots__ = ()
+
+    once = True
+
+
+class Enumerated(Indexed, kind=enumerate):
+    """``enumerate(inner, start)``."""
+
+    __slots__ = ("_start", "inner")
+
+    once = True
+
+    def __init__(self, inner: Any, start: Any = 0) -> None:
+        super().__init__()
+        self.inner, self._start = inner, start
+
+    @property
+    def may_change(self) -> bool:  # type: ignore[override]  # as above
+        return bool(self.inner.may_change)
+
+    @property
+    def stageable(self) -> bool:
+        return bool(self.inner.stageable)
+
+    def length(self) -> Any:
+        return self.inner.length()
+
+    def at(self, index: Any) -> Any:
+        position = index if isinstance(self._start, int) and self._start == 0 else self._start + index
+        return (position, self.inner.at(index))
+
+
+class Zipped(Indexed, kind=zip):
+    """``zip(*inner)``."""
+
+    __slots__ = ("inner",)
+
+    once = True
+
+    def __init__(self, inner: tuple[Any, ...]) -> None:
+        super().__init__()
+        self.inner = inner
+
+    @property
+    def may_change(self) -> bool:  # type: ignore[override]  # as above
+        return any(sequence.may_change for sequence in self.inner)
+
+    @property
+    def stageable(self) -> bool:
+        return all(sequence.stageable for sequence in self.inner)
+
+    def length(self) -> Any:
+        lengths = [sequence.length() for sequence in self.inner]
+        shortest = lengths[0]
+        for length in lengths[1:]:
+            shortest = minimum(shortest, length)
+        return shortest
+
+    def at(self, index: Any) -> Any:
+        return tuple(sequence.at(index) for sequence in self.inner)
+
+
+class StagedReversed(Indexed):
+    """``reversed(inner)``, of the length that it has at the beginning."""
+
+    __slots__ = ("_length", "inner")
+
+    once = True
+
+    def __init__(self, inner: Any) -> None:
+        super().__init__()
+        self.inner = inner
+        self._length: Any = None
+
+    @property
+    def stageable(self) -> bool:
+        return bool(self.inner.stageable)
+
+    def length(self) -> Any:
+        if self._length is None:
+            self._length = self.inner.length()
+        return self._length
+
+    def at(self, index: Any) -> Any:
+        return self.inner.at(self.length() - 1 - index)
+
+    def __length_hint__(self) -> int:
+        return self._left()
+
+
+class StagedEntries(Indexed):
+    """A dict, a view of one, or a set, some of whose keys are there on some paths only."""
+
+    __slots__ = ("container",)
+
+    stageable = False
+
+    def __init__(self, container: Any) -> None:
+        super().__init__()
+        self.container = container
+
+    def length(self) -> Any:
+        known = entries.container_of(self.container)
+        capture = session()
+        assert capture is not None
+        return len(self.container) if known is None else lists.entry_count(capture, known)
+
+    def at(self, index: Any) -> Any:
+        raise refuse_unknown("SG211", "which element comes at which position, only the run knows", self.container)
+
+    def _refuse_use(self, *args: Any) -> NoReturn:
+        message = "the keys or items of a dict that has a key on some paths only are used as a whole"
+        raise refuse_unknown("SG211", message, self.container)
+
+    __eq__ = __ne__ = __or__ = __ror__ = __and__ = __rand__ = __sub__ = __rsub__ = __le__ = __ge__ = _refuse_use
+    __hash__ = object.__hash__
+
+    def perhaps(self) -> list[tuple[Any, Any]]:
+        """Whether each element is there, and the element."""
+        return entries.elements(self.container)
+
+
+def minimum(left: Any, right: Any) -> Any:
+    """The smaller of two numbers, staged or not."""
+    capture = session()
+    if capture is None or not (isinstance(left, StagedNumber) or isinstance(right, StagedNumber)):
+        return min(left, right)
+    return capture.number_operation(min, (left, right))
+
+
+def as_sequence(iterable: Any) -> Any:
+    """The sequence for something a loop runs over, or None if it can only be iterated once."""
+    capture = session()
+    if capture is not None:
+        capture.settling.require_current(iterable)
+    if isinstance(iterable, Indexed):
+        return iterable
+    if isinstance(iterable, torch.Tensor):
+        return StagedRows(iterable)
+    if isinstance(iterable, StagedArray):
+        return StagedArrayRows(iterable.tensor)
+    if isinstance(iterable, range):
+        return Range(iterable.start, iterable.stop, iterable.step)
+    if is_exactly(iterable, (list, tuple)) or isinstance(iterable, (torch.nn.ModuleList, torch.Size)):
+        return Listed(iterable)
+    if lists.is_spread(iterable):
+        return Listed(iterable)
+    if entries.container_of(iterable) is None:
+        return None
+    table = entries.table_of(iterable) if isinstance(iterable, (dict, set, frozenset)) else None
+    if table is None:
+        return StagedEntries(iterable)
+    if not isinstance(iterable, dict):
+        what = f"{called(iterable)}, a set of numbers that only the run knows, is run over"
+        raise refuse("SG211", what, location=here(), hint="Run over sorted(...) of it: Python's order is the run's.")
+    return Listed(table.keys)

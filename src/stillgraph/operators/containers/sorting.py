@@ -1,0 +1,82 @@
+"""``sorted`` and ``list.sort``: the program asks Python for the order of keys that only the run knows."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from stillgraph.core.diagnostics import refuse
+from stillgraph.operators.containers import lists
+from stillgraph.operators.containers.consumers import known_or_list
+from stillgraph.operators.containers.picking import pick
+from stillgraph.operators.containers.stores import note_contents
+from stillgraph.operators.control_flow.comprehensions import list_of
+from stillgraph.program.operations import sort_order
+from stillgraph.program.types import ListType, NumberType
+from stillgraph.trace.capture.session import Session, session
+from stillgraph.trace.code.frames import here
+from stillgraph.trace.values.numbers import StagedNumber, plain
+
+Call = Callable[..., Any]
+
+
+def sorted_(call: Call, iterable: Any, *, key: Any = None, reverse: bool = False) -> list[Any]:
+    """``sorted(iterable, key=key, reverse=reverse)``; ``call`` is the operator that calls the key."""
+    capture = session()
+    assert capture is not None
+    items = list(known_or_list(iterable))
+    if lists.is_spread(items):
+        keys = items if key is None else list_of(items, lambda item: call(key, item))
+        return _spread_in_order(capture, items, keys, reverse)
+    keys = items if key is None else [call(key, item) for item in items]
+    keys = _deciding(keys)
+    leaves = torch.utils._pytree.tree_leaves(keys)
+    if not any(isinstance(leaf, (torch.Tensor, StagedNumber)) for leaf in leaves):
+        return [items[index] for index in sort_order(keys, reverse)]
+    return [] if not items else _in_order(capture, items, keys, reverse)
+
+
+def _deciding(keys: list[Any]) -> list[Any]:
+    """What tells the keys apart: of tuples with other names or whole numbers in front, just these."""
+    if not keys or any(type(key) is not tuple for key in keys):
+        return keys
+    for length in range(1, min(map(len, keys)) + 1):
+        if any(type(key[length - 1]) not in (str, int) for key in keys):
+            return keys
+        front = {key[:length] for key in keys}
+        if len(front) == len(keys):
+            return [key[:length] for key in keys]
+    return keys
+
+
+def _spread_in_order(capture: Session, items: list[Any], keys: list[Any], reverse: Any) -> list[Any]:
+    """A list of which only the run knows the length, in the order of the keys."""
+    if not isinstance(reverse, (bool, int)):
+        raise refuse("SG301", "only the run knows which way to sort", location=here())
+    capture.before_risk()
+    order = capture.emit("call_function", sort_order, (list(keys), bool(reverse)), {})
+    order.meta["val"] = ListType(NumberType(int))
+    return lists.in_order(capture, items, order)
+
+
+def _in_order(capture: Session, items: list[Any], keys: list[Any], reverse: Any) -> list[Any]:
+    if not isinstance(reverse, (bool, int)):
+        raise refuse("SG301", "only the run knows which way to sort", location=here())
+    capture.before_risk()  # comparing tensors of several elements raises
+    order = capture.emit("call_function", sort_order, (keys, bool(reverse)), {})
+    indices = []
+    for position in range(len(items)):
+        node = capture.region.graph.create_node("call_function", operator.getitem, (order, position))
+        node.meta.update(order.meta)
+        indices.append(capture.fresh_result(int, node))
+    order.meta["val"] = tuple(map(plain, indices))
+    return [pick(capture, items, index) for index in indices]
+
+
+def sort(call: Call, target: list[Any], *, key: Any = None, reverse: bool = False) -> None:
+    """``target.sort(key=key, reverse=reverse)``."""
+    note_contents(target)
+    target[:] = sorted_(call, target, key=key, reverse=reverse)

@@ -1,0 +1,498 @@
+"""``while`` and ``for``: unrolled while their conditions are known, staged where they are not."""
+
+from __future__ import annotations
+
+import functools
+import math
+import sys
+from collections.abc import Callable, ItemsView, Iterator, KeysView, ValuesView
+from dataclasses import dataclass, replace
+from types import FrameType
+from typing import Any
+
+from stillgraph.core.diagnostics import CaptureError, Refusal, refuse
+from stillgraph.operators.containers.drawing import drawn, items_of
+from stillgraph.operators.containers.sequences import Count, StagedEntries, as_sequence
+from stillgraph.operators.control_flow.branches import Block, places
+from stillgraph.operators.control_flow.closing import before_stop
+from stillgraph.operators.control_flow.generators import Produced
+from stillgraph.operators.control_flow.truth import truth
+from stillgraph.program.types import JoinFailure
+from stillgraph.trace.capture.session import Session, session
+from stillgraph.trace.code.frames import here
+from stillgraph.trace.control_flow.heap import locals_of_users
+from stillgraph.trace.control_flow.loops import loop
+from stillgraph.trace.control_flow.staging import any_flag, branch
+from stillgraph.trace.control_flow.unjoined import Unjoined, refuse_loop
+from stillgraph.trace.control_flow.unknown import refuse_unknown
+from stillgraph.trace.effects.upcoming import ADVANCE_OUTSIDE
+from stillgraph.trace.graph.region import Mark
+from stillgraph.trace.heap.exits import Exit
+from stillgraph.trace.heap.journal import MISSING, Midway, Place, Variable, of_a_block
+from stillgraph.trace.sources.memory import Held
+from stillgraph.trace.values.entries import maybe_keys
+
+NO_EXIT = Exit()
+
+
+@dataclass
+class Context:
+    """A loop of the user's during capture.
+
+    Attributes:
+        iterations: how many times its body was recorded, one after the other; None once it is staged as a loop.
+        nested: how many iterations of a ``while`` may be nested, each in an arm of the one before; None: any number.
+    """
+
+    session: Session
+    keeps: list[Any]
+    drops: list[Any]
+    iterations: int | None = 0
+    nested: int | None = None
+
+    def iterated(self) -> None:
+        """The body was recorded once more."""
+        if self.iterations is not None:
+            self.iterations += 1
+
+    def checkpoint(self) -> Checkpoint:
+        """A point to which the capture can go back."""
+        journal = self.session.journal
+        mark = journal.mark
+        for place in (*self.keeps, *self.drops):
+            journal.note(place)
+        capture = self.session
+        return Checkpoint(
+            capture,
+            mark,
+            capture.region.mark(),
+            len(capture.splits),
+            len(capture.watch.decisions),
+            len(capture.iterators.advances),
+            capture.iterators.count,
+            len(capture.begun),
+            len(capture.learned),
+            capture.memory.as_now(locals_of_users(capture)),
+            journal.midway.copy(),
+            dict(capture.stale),
+        )
+
+
+@dataclass
+class Checkpoint:
+    session: Session
+    journal: int
+    region: Mark
+    splits: int
+    decisions: int
+    advances: int
+    iterators: int
+    begun: int
+    learned: int
+    held: list[Held]
+    midway: Midway
+    stale: dict[int, tuple[Any, str]]
+
+    def rollback(self) -> None:
+        """Undo everything that was written and recorded since.
+
+        Raises:
+            CaptureError: an iterator from before has been advanced.
+        """
+        if any(number <= self.iterators for number in self.session.iterators.advances[self.advances :]):
+            message = "an iterator is advanced where only the run decides whether that happens"
+            raise refuse("SG305", message, location=here(), hint=ADVANCE_OUTSIDE)
+        for sequence in self.session.begun[self.begun :]:
+            sequence.rewind()
+        del self.session.begun[self.begun :]
+        self.session.journal.rollback(self.journal)
+        self.session.journal.midway = self.midway.copy()
+        self.session.stale.clear()
+        self.session.stale.update(self.stale)
+        for held in self.held:
+            held.put_back()
+        self.session.region.rollback(self.region)
+        del self.session.splits[self.splits :]
+        self.session.watch.forget(self.decisions)
+        del self.session.learned[self.learned :]
+
+
+class _Unstageable(Exception):
+    """A loop cannot be staged; ``error`` says why."""
+
+    def __init__(self, error: CaptureError) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
+def _stage(context: Context, test: Callable[[], Any], body: Block) -> Exit | None:
+    before, context.iterations = context.iterations, None
+    try:
+        return loop(context.session, test, body, context.keeps, context.drops)
+    except JoinFailure as failure:
+        context.iterations = before
+        raise _Unstageable(refuse_loop(failure)) from failure
+    except Refusal as refused:
+        context.iterations = before
+        raise _Unstageable(refused.error) from refused
+
+
+def _try_stage(context: Context, test: Callable[[], Any], body: Block, start: Checkpoint) -> Any:
+    """The exit of the staged loop, or the error why there is none; then everything is as at ``start``."""
+    start.rollback()
+    again = context.checkpoint()
+    try:
+        return _stage(context, test, body)
+    except _Unstageable as failure:
+        again.rollback()
+        return failure
+
+
+# ---- while
+def while_(
+    test: Callable[[], Any],
+    body: Block,
+    orelse: Block | None = None,
+    *,
+    keeps: tuple[str, ...] = (),
+    drops: tuple[str, ...] = (),
+) -> Exit | None:
+    """``while test(): body()``, with ``orelse`` behind it."""
+    capture = session()
+    if capture is None:
+        return _plain_while(test, body, orelse)
+    blocks = (test, body, orelse)
+    context = Context(capture, list(places(keeps, *blocks)), list(places(drops, *blocks)))
+    exit = capture_while(context, test, body)
+    _note_unrolled("while", sys._getframe(1), context)
+    return _finish(context, exit, orelse)
+
+
+def _note_unrolled(kind: str, frame: FrameType, context: Context) -> None:
+    if context.iterations is not None:
+        context.session.watch.decided(kind, frame, context.iterations)
+
+
+def _plain_while(test: Callable[[], Any], body: Block, orelse: Block | None) -> Exit | None:
+    while test():
+        exit = body()
+        if exit is not None and not exit.continued:
+            return exit if exit.returned else None
+    return None if orelse is None else orelse()
+
+
+def capture_while(context: Context, test: Callable[[], Any], body: Block) -> Exit | None:
+    """``while test(): body()``: how it was left, be that by its test or otherwise."""
+    capture = context.session
+
+    def staged_test() -> Any:
+        return truth(capture, test())
+
+    start = context.checkpoint()
+    limit: int | None = capture.options.unroll_limit
+    count = 0
+    failure: _Unstageable | None = None
+    while True:
+        before = context.checkpoint()
+        known = staged_test()
+        if not isinstance(known, bool):
+            before.rollback()
+            return _must_stage(context, staged_test, body)
+        if not known:
+            return None
+        exit = body()
+        context.iterated()
+        count += 1
+        if (limit is not None and count > limit) or _undecided(exit):
+            staged = None if limit is None else _try_stage(context, staged_test, body, start)
+            if not isinstance(staged, _Unstageable) and limit is not None:
+                return staged
+            if limit is not None:
+                failure = staged
+                limit, count, start, context.iterations = None, 0, context.checkpoint(), 0
+                continue
+            if context.nested is not None:
+                context.nested -= 1
+                if context.nested < 0 and failure is not None:
+                    raise Refusal(failure.error)
+            return _nested(context, exit, lambda: capture_while(context, test, body))
+        if exit is not None and exit.certain and exit.continued is not True:
+            return exit
+
+
+def _must_stage(context: Context, test: Callable[[], Any], body: Block) -> Exit | None:
+    """Stage a loop, its first iteration apart if only that changes the kind of what it carries (``total = 0``)."""
+    start = context.checkpoint()
+    try:
+        return _stage(context, test, body)
+    except _Unstageable as failure:
+        if failure.error.reason.code not in _CHANGES_OF_KIND:
+            raise Refusal(failure.error) from None
+        start.rollback()
+        try:
+            return _first_apart(context, test, body)
+        except (Refusal, _Unstageable):
+            raise Refusal(failure.error) from None
+
+
+_CHANGES_OF_KIND = ("SG201", "SG202", "SG203", "SG205")
+
+
+def _first_apart(context: Context, test: Callable[[], Any], body: Block) -> Exit | None:
+    def first() -> Exit | None:
+        exit = body()
+        if exit is None or exit.continued is True or not (exit.certain or _undecided(exit)):
+            return _stage(context, test, body)
+        return exit if exit.certain else _nested(context, exit, lambda: _stage(context, test, body))
+
+    known = test()
+    if isinstance(known, bool):
+        return first() if known else None
+    return branch(context.session, known, first, lambda: None, context.keeps, context.drops)
+
+
+def _undecided(exit: Exit | None) -> bool:
+    """Whether only the run knows if the loop goes on."""
+    return (
+        exit is not None
+        and not exit.certain
+        and any(flag is not False for flag in (exit.broke, exit.returned, exit.ended))
+    )
+
+
+def _nested(context: Context, exit: Exit | None, rest: Block) -> Exit | None:
+    """The remaining iterations, in an arm for when this one did not leave the loop."""
+    assert exit is not None
+    left = replace(exit, continued=False)
+    return branch(context.session, any_flag(left), lambda: left.taken, rest, context.keeps, context.drops)
+
+
+# ---- for
+def for_(
+    iterable: Any,
+    body: Callable[[Any], Exit | None],
+    orelse: Block | None = None,
+    *,
+    keeps: tuple[str, ...] = (),
+    drops: tuple[str, ...] = (),
+) -> Exit | None:
+    """``for item in iterable: body(item)``, with ``orelse`` behind it."""
+    capture = session()
+    if capture is None:
+        return _plain_for(iterable, body, orelse)
+    context = Context(capture, list(places(keeps, body, orelse)), list(places(drops, body, orelse)))
+    if isinstance(iterable, Unjoined):
+        again = functools.partial(for_, body=body, orelse=orelse, keeps=keeps, drops=drops)
+        return capture.either_block(iterable, again, context.keeps, context.drops)
+    exit = capture_for(context, iterable, body)
+    _note_unrolled("for", sys._getframe(1), context)
+    return _finish(context, exit, orelse)
+
+
+def _plain_for(iterable: Any, body: Callable[[Any], Exit | None], orelse: Block | None) -> Exit | None:
+    for item in iterable:
+        exit = body(item)
+        if exit is not None and not exit.continued:
+            return exit if exit.returned else None
+    return None if orelse is None else orelse()
+
+
+def capture_for(context: Context, iterable: Any, body: Callable[[Any], Exit | None]) -> Exit | None:
+    """``for item in iterable: body(item)``: how it was left."""
+    if isinstance(iterable, Produced) and not iterable.begun:
+        return _run_generator(context, iterable, body)
+    sequence = as_sequence(iterable)
+    if sequence is None:
+        sequence = Count.of(iterable)
+    if sequence is None:
+        iterable = drawn(iterable)
+        if isinstance(iterable, Iterator):
+            context.session.iterators.before_advancing(iterable)
+        return _unroll(context, _while_unchanged(iterable), body, _MOST_NESTED)
+    if isinstance(sequence, StagedEntries):
+        return _run_over_entries(context, sequence, body)
+    if sequence.cursor is not None:  # an iterator that was advanced before
+        context.session.iterators.before_advancing(sequence)
+        return _unroll(context, sequence.cursor, body)
+    if sequence.once:
+        context.session.iterators.before_beginning(sequence)
+    length = sequence.length()
+    if not isinstance(length, int):
+        if not sequence.stageable:
+            raise refuse("SG206", "only the run knows how often this loop runs", location=here())
+        exit = _must_stage(*_indexed(context, Variable("the loop's index", 0), sequence, length, body))
+        context.iterations = None
+        sequence.spend()
+        return exit
+    start = context.checkpoint()
+    staged: Any = None
+    if sequence.stageable and not sequence.endless and length > context.session.options.unroll_limit:
+        staged = _try_stage_for(context, sequence, length, body, start)
+        if not isinstance(staged, _Unstageable):
+            sequence.spend()
+            return staged  # type: ignore[no-any-return]  # of Any
+        start = context.checkpoint()
+    attempt = staged is None and sequence.stageable
+    items = sequence.begin()
+    most = _MOST_NESTED if sequence.endless else math.inf
+    for item in items:
+        exit = body(item)
+        context.iterated()
+        if _undecided(exit):
+            if attempt:
+                staged = _try_stage_for(context, sequence, length, body, start)
+                if not isinstance(staged, _Unstageable):
+                    sequence.spend()
+                    return staged  # type: ignore[no-any-return]  # of Any
+                sequence.rewind()
+                items = sequence.begin()
+                context.iterations = 0
+                return _unroll(context, items, body, most)
+            before_stop(context.session, items)
+            return _nested(context, exit, functools.partial(_unroll, context, items, body, most))
+        if exit is not None and exit.certain and exit.continued is not True:
+            return exit
+    return None
+
+
+_MOST_NESTED = 100
+"""How many iterations over what nobody knows the length of may stand in arms of one another."""
+
+
+def _unroll(
+    context: Context, items: Iterator[Any], body: Callable[[Any], Exit | None], most: float = math.inf
+) -> Exit | None:
+    """Run the body once for each item; from an iteration that may leave the loop, the others stand in an arm.
+
+    Raises:
+        CaptureError: there are more than ``most`` such iterations.
+    """
+    for item in items:
+        exit = body(item)
+        context.iterated()
+        if _undecided(exit):
+            if not most:
+                hint = "Write a while loop with a counter, or loop over a list or range."
+                what = "a loop over an iterator has no end that a capture sees"
+                raise refuse("SG206", what, location=here(), hint=hint)
+            before_stop(context.session, items)
+            return _nested(context, exit, lambda: _unroll(context, items, body, most - 1))
+        if exit is not None and exit.certain and exit.continued is not True:
+            return exit
+    return None
+
+
+def _run_over_entries(context: Context, sequence: StagedEntries, body: Callable[[Any], Exit | None]) -> Exit | None:
+    """Run the body once for each element that may be there, in an arm for when it is."""
+
+    def one(element: tuple[Any, Any]) -> Exit | None:
+        present, item = element
+        if present is True:
+            return body(item)
+        return branch(context.session, present, lambda: body(item), lambda: None, context.keeps, context.drops)
+
+    return _unroll(context, _checked(sequence.container, iter(sequence.perhaps())), one)
+
+
+def _while_unchanged(iterable: Any) -> Iterator[Any]:
+    """Run over what can only be iterated; Python itself sees to dicts and sets, but for what only the run changes."""
+    known = isinstance(iterable, (dict, set, KeysView, ValuesView, ItemsView))
+    return _checked(iterable, iter(iterable)) if known else items_of(iterable)
+
+
+def _checked(container: Any, elements: Iterator[Any]) -> Iterator[Any]:
+    keys = getattr(container, "mapping", container)
+    before = maybe_keys(keys)
+    for element in elements:
+        yield element
+        now = maybe_keys(keys)
+        if len(now) != len(before) or any(a is not b for a, b in zip(now, before)):
+            raise refuse_unknown("SG211", "a dict or set is changed in a branch while it is run over", keys)
+
+
+def _of_a_block(places: list[Any]) -> list[Place]:
+    """The same places, as the generator's arms are to see them; an operator's own variables know their age."""
+    return [place if isinstance(place, Variable) else of_a_block(place) for place in places]
+
+
+def _run_generator(context: Context, generator: Produced, body: Callable[[Any], Exit | None]) -> Exit | None:
+    """Run a generator, and the loop's body wherever it yields."""
+    context.iterations = None  # the generator's own loops tell how often
+    journal = context.session.journal
+    left = Variable("the loop's exit", NO_EXIT)
+    keeps, drops = (_of_a_block(context.keeps), _of_a_block(context.drops))
+
+    def emit(item: Any) -> Any:
+        for place in (*keeps, *drops):
+            journal.note(place)
+        exit = body(item)
+        for place in drops:
+            place.set(MISSING)  # dead, and no matter for the generator's branches
+        exit = NO_EXIT if exit is None else replace(exit, continued=False)
+        if all(flag is False for flag in exit.flags):
+            return False
+        journal.write(left, exit)
+        return True if exit.certain else any_flag(exit)
+
+    for place in drops:
+        journal.write(place, MISSING)
+    generator.run(emit)
+    return None if all(flag is False for flag in left.value.flags) else left.value
+
+
+def _indexed(
+    context: Context, index: Variable, sequence: Any, length: Any, body: Callable[[Any], Exit | None]
+) -> tuple[Context, Callable[[], Any], Block]:
+    """A ``for`` loop as one with a test."""
+    place: Place = index
+    capture = context.session
+
+    def test() -> Any:
+        return place.get() < (sequence.length() if sequence.may_change else length)
+
+    def one() -> Exit | None:
+        exit = body(sequence.at(place.get()))
+        capture.journal.write(place, place.get() + 1)
+        return exit
+
+    return Context(capture, [place, *context.keeps], context.drops), test, one
+
+
+def _stage_for(context: Context, sequence: Any, length: Any, body: Callable[[Any], Exit | None]) -> Exit | None:
+    return _stage(*_indexed(context, Variable("the loop's index", 0), sequence, length, body))
+
+
+def _try_stage_for(
+    context: Context, sequence: Any, length: Any, body: Callable[[Any], Exit | None], start: Checkpoint
+) -> Any:
+    start.rollback()
+    again = context.checkpoint()
+    try:
+        exit = _stage_for(context, sequence, length, body)
+        context.iterations = None
+        return exit
+    except _Unstageable as failure:
+        again.rollback()
+        return failure
+
+
+# ---- behind the loop
+def _finish(context: Context, exit: Exit | None, orelse: Block | None) -> Exit | None:
+    """What a loop's exit is to the block around it: ``break`` ends here, ``else`` runs unless there was one.
+
+    A ``break`` inside ``else`` is another loop's: it must not be taken for this one's.
+    """
+    if exit is None or exit.ended is True:
+        return None if orelse is None else orelse()
+    if exit.certain or orelse is None:
+        return _outside(exit)
+    left = replace(exit, ended=False, continued=False)
+    if all(flag is False for flag in left.flags):
+        return orelse()
+    return branch(context.session, any_flag(left), lambda: _outside(left.taken), orelse, context.keeps, context.drops)
+
+
+def _outside(exit: Exit) -> Exit | None:
+    """An exit behind its loop: only a ``return`` goes further."""
+    outside = replace(exit, broke=False, ended=False, continued=False)
+    return None if all(flag is False for flag in outside.flags) else outside

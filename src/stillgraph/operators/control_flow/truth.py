@@ -1,0 +1,88 @@
+"""Truth: what a condition is before the run."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import torch
+
+from stillgraph.core.lookup import of_class
+from stillgraph.operators.calls.given import length_given, truth_given
+from stillgraph.operators.containers import lists
+from stillgraph.trace.capture.session import Session
+from stillgraph.trace.control_flow.narrowing import is_optional
+from stillgraph.trace.control_flow.unjoined import Unjoined
+from stillgraph.trace.fakes.symbolic import known_true
+from stillgraph.trace.torch_rules.special import number_kind
+from stillgraph.trace.values import entries
+from stillgraph.trace.values.arrays import StagedArray, require_one_element
+from stillgraph.trace.values.numbers import StagedBool, StagedNumber
+
+
+def truth(session: Session, value: Any) -> Any:
+    """``bool(value)``: a Python bool where it is known, otherwise a tensor with one element or a staged number.
+
+    Raises:
+        RuntimeError: as eager PyTorch, for a tensor that has not exactly one element.
+    """
+    if isinstance(value, StagedArray):
+        require_one_element(value, bool)
+    value = tensor_of(value)
+    session.settling.require_current(value)
+    known = session.known_truth(value)
+    if known is not None:
+        return known
+    if is_optional(value) and session.may_be_none(value):
+        return session.is_true(value, lambda v: truth_number(session, v))
+    if isinstance(value, torch.Tensor):
+        return _tensor_truth(session, value)
+    if isinstance(value, StagedBool):
+        return value
+    if isinstance(value, StagedNumber):
+        return operator.ne(value, 0)
+    if isinstance(value, Unjoined):
+        return value.either(lambda v: truth_number(session, v))
+    if lists.is_spread(value):
+        return operator.ne(lists.length(session, value), 0)
+    if entries.container_of(value) is not None:
+        return operator.ne(lists.entry_count(session, value), 0)
+    if value is None or isinstance(value, (bool, int, float, str, tuple, list, dict)):
+        return bool(value)
+    return _object_truth(session, value)
+
+
+def tensor_of(value: Any) -> Any:
+    """The tensor behind an array of numpy's; anything else as it is."""
+    return value.tensor if isinstance(value, StagedArray) else value
+
+
+def _tensor_truth(session: Session, value: torch.Tensor) -> Any:
+    fake = session.to_fake(value)
+    with torch._C.DisableTorchFunction():
+        numel = fake.numel()
+        number_kind(fake.dtype)
+        if numel != 1 if isinstance(numel, int) else known_true(numel != 1):
+            what = "no values" if isinstance(numel, int) and numel == 0 else "more than one value"
+            raise RuntimeError(f"Boolean value of Tensor with {what} is ambiguous")
+    return value
+
+
+def _object_truth(session: Session, value: Any) -> Any:
+    from stillgraph.operators.calls.calls import call
+
+    method = of_class(value, "__bool__")
+    if method is not None:
+        return truth_given(call(method, value))
+    method = of_class(value, "__len__")
+    if method is None:
+        return True
+    return truth(session, length_given(call(method, value)))
+
+
+def truth_number(session: Session, value: Any) -> Any:
+    """As `truth`, but a tensor is turned into a staged ``bool``."""
+    known = truth(session, value)
+    if not isinstance(known, torch.Tensor):
+        return known
+    return session.fresh_result(bool, session.emit("call_function", bool, (known,), {}))

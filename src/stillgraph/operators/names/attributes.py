@@ -1,0 +1,124 @@
+"""Reads of attributes that may run Python: properties, what is computed once, and what staged values hide."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from types import FunctionType
+from typing import Any
+
+import torch
+from torch.distributions.utils import lazy_property
+
+from stillgraph.core.diagnostics import refuse
+from stillgraph.core.lookup import behind_proxy, class_member, own_attributes
+from stillgraph.operators.containers.stand_ins import StandIn
+from stillgraph.operators.containers.stores import set_attr, set_past_class
+from stillgraph.operators.names.methods import got
+from stillgraph.operators.names.registries import require_known
+from stillgraph.operators.python.hidden_state import refuse_state_of_run
+from stillgraph.program.facts.module_tables import MODULE_TABLES
+from stillgraph.trace.capture.session import Session, session
+from stillgraph.trace.code.frames import here
+from stillgraph.trace.control_flow.maybe_none import HIDDEN
+from stillgraph.trace.control_flow.unjoined import Unjoined
+from stillgraph.trace.control_flow.unset import attribute_read, may_be_unset, require_all
+from stillgraph.trace.values.arrays import StagedArray
+from stillgraph.trace.values.caught import Caught
+from stillgraph.trace.values.errors import in_eagers_words
+from stillgraph.trace.values.numbers import StagedNumber
+
+
+def attr(target: Any, name: str) -> Any:
+    """``target.name`` where that is a property whose getter has to be converted, or what a staged value hides."""
+    capture = session()
+    if capture is None:
+        return getattr(target, name)
+    if isinstance(target, Unjoined):
+        return target.either(lambda v: attr(v, name))
+    target = behind_proxy(target)
+    if name == "__dict__":
+        show_own(capture, target)
+    if (name == "__dict__" or name in MODULE_TABLES) and isinstance(target, torch.nn.Module):
+        require_known(capture, target)
+        capture.dictionaries.shown(target)
+    if capture.may_be_none(target):
+        return capture.with_or_without(target, lambda v: attr(v, name))
+    if name in HIDDEN and isinstance(target, (torch.Tensor, StagedNumber, StagedArray, Caught, StandIn)):
+        return _type_of(target) if name == "__class__" else getattr(target, name)
+    # Asked of the class, a descriptor may give another object, as that of `torch.distributions` does.
+    descriptor, receiver = class_member(type(target), name), target
+    if type(target) is super and descriptor is None:
+        descriptor, receiver = _inherited(target, name), target.__self__  # type: ignore[attr-defined]  # of a ``super()``
+    if isinstance(descriptor, property) and isinstance(descriptor.fget, FunctionType):
+        from stillgraph.operators.calls.calls import call
+
+        return call(descriptor.fget, receiver)
+    if isinstance(descriptor, lazy_property) and name not in vars(target):
+        return _computed_once(descriptor, target)
+    if isinstance(descriptor, functools.cached_property) and name == descriptor.attrname:
+        own = own_attributes(target)
+        if own is not None and name not in own:
+            return _computed_and_kept(descriptor.func, target, name)
+    if name == "__traceback__" and isinstance(target, BaseException):
+        hint = "Look at the exception itself: its class and its text."
+        raise refuse("SG305", "the frames that an exception has come by are looked at", location=here(), hint=hint)
+    refuse_state_of_run(target, name)
+    by_method = got(target, name)
+    try:
+        value = getattr(target, name) if by_method is None else by_method[0]
+    except AttributeError as error:
+        in_eagers_words(error)
+        raise
+    return attribute_read(capture, target, name, value) if capture.has_unset else value
+
+
+def made_on_some_paths(capture: Session, target: Any, name: str) -> Any:
+    """What an object has by a name that it may have on some paths only; None where that is no matter."""
+    value = (own_attributes(target) or {}).get(name) if capture.has_unset else None
+    return value if value is not None and may_be_unset(capture, value) else None
+
+
+def show_own(capture: Session, target: Any) -> None:
+    """To be called before code gets hold of the ``__dict__`` of an object.
+
+    Raises:
+        CaptureError: it is a tensor's, and what stands for that has another; or it has an entry on some paths only.
+    """
+    if isinstance(target, torch.Tensor):
+        hint = "Ask for the attribute by its name."
+        raise refuse("SG305", "all attributes of a tensor are asked for", location=here(), hint=hint)
+    require_all(capture, own_attributes(target) or {}, type(target).__name__)
+    capture.dictionaries.shown(target)
+
+
+def _inherited(target: Any, name: str) -> Any:
+    """What the classes behind that of a ``super()`` have by a name; None where they have nothing."""
+    mro = target.__self_class__.__mro__ if target.__self_class__ is not None else ()
+    behind = mro[mro.index(target.__thisclass__) + 1 :] if target.__thisclass__ in mro else ()
+    return next((vars(each)[name] for each in behind if name in vars(each)), None)
+
+
+def _type_of(value: Any) -> Any:
+    from stillgraph.operators.calls.calls import call
+
+    return call(type, value)
+
+
+def _computed_once(descriptor: Any, target: Any) -> Any:
+    """What a property of a distribution gives when it is asked for first, which the object then has."""
+    from stillgraph.operators.calls.calls import call
+
+    with torch.enable_grad():
+        value = call(descriptor.wrapped, target)
+    set_attr(target, descriptor.wrapped.__name__, value)
+    return value
+
+
+def _computed_and_kept(function: Callable[[Any], Any], target: Any, name: str) -> Any:
+    """What a ``cached_property`` gives when it is asked for first: the object then has it, past its ``__setattr__``."""
+    from stillgraph.operators.calls.calls import call
+
+    value = call(function, target)
+    set_past_class(object.__setattr__, target, name, value)
+    return value

@@ -1,0 +1,221 @@
+"""Operators on objects of users' classes: their methods are called, followed like any other, in CPython's order."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from types import FunctionType
+from typing import Any
+
+import torch
+
+from stillgraph.core.files import is_ours, is_standard_library, is_torch
+from stillgraph.core.lookup import class_member, of_class, own_attributes
+from stillgraph.operators.containers.indices import counted
+from stillgraph.trace.capture.session import session
+from stillgraph.trace.control_flow.unjoined import Unjoined
+from stillgraph.trace.values.entries import refuse_operator
+from stillgraph.trace.values.number_operands import base_value
+from stillgraph.trace.values.numbers import REFLECTED_COMPARISONS, Staged, StagedNumber, by_method, kind_of
+from stillgraph.trace.values.operands import require_one_kind
+
+_NAMES = {
+    "+": "add", "-": "sub", "*": "mul", "/": "truediv", "//": "floordiv", "%": "mod", "**": "pow",
+    "@": "matmul", "&": "and", "|": "or", "^": "xor", "<<": "lshift", ">>": "rshift",
+}
+_SYMBOLS = {"__lt__": "<", "__gt__": ">", "__le__": "<=", "__ge__": ">="}
+_NEVER = (torch.Tensor, Staged, Unjoined, type)
+
+
+def method_of(value: Any, name: str) -> FunctionType | None:
+    """A method for an operator that a class of the user's, or of a library, has in Python; None where it is no such."""
+    if isinstance(value, _NEVER):
+        return None
+    method = class_member(type(value), name)
+    if not isinstance(method, FunctionType):
+        return None
+    code = method.__code__
+    if code.co_filename.startswith("<attrs") or "__create_fn__" in code.co_qualname:
+        return None  # written for a dataclass: it does nothing but compare
+    file = code.co_filename
+    return None if is_ours(file) or is_torch(file) or is_standard_library(file) else method
+
+
+def _call(method: FunctionType, *args: Any) -> Any:
+    from stillgraph.operators.calls.calls import call
+
+    return call(method, *args)
+
+
+def binary(symbol: str, plain: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """An operator on two values.
+
+    Args:
+        symbol: as it is written.
+        plain: what does it where neither value is an object with a method of its own.
+    """
+    name, reflected = f"__{_NAMES[symbol]}__", f"__r{_NAMES[symbol]}__"
+
+    def apply(left: Any, right: Any) -> Any:
+        capture = session()
+        if capture is None:
+            return plain(left, right)
+        if symbol == "*":
+            left, right = counted(capture, left, right)
+        mine, other = method_of(left, name), method_of(right, reflected)
+        if (mine is None and other is None) or (symbol == "%" and isinstance(left, (str, bytes))):
+            refuse_operator(symbol, left, right)
+            return plain(left, right)
+        return _binary(symbol, left, right, mine, other)
+
+    return apply
+
+
+def by_methods(symbol: str, left: Any, right: Any, in_place: bool) -> bool:
+    """Whether ``left += right`` is ``left + right``, by a method of an object; ``in_place`` where ``left`` has one."""
+    if not in_place and method_of(left, f"__{_NAMES[symbol]}__") is not None:
+        return True
+    return not isinstance(left, (list, bytearray)) and method_of(right, f"__r{_NAMES[symbol]}__") is not None
+
+
+def _binary(symbol: str, left: Any, right: Any, mine: FunctionType | None, other: FunctionType | None) -> Any:
+    name, reflected = f"__{_NAMES[symbol]}__", f"__r{_NAMES[symbol]}__"
+    if type(left) is type(right):
+        other = None
+    elif other is not None and _overrides(right, left, reflected):
+        result = _call(other, right, left)
+        if result is not NotImplemented:
+            return result
+        other = None
+    if mine is not None:
+        result = _call(mine, left, right)
+    else:
+        result = _by_type(left, name, right) if other is not None else NotImplemented
+    if result is NotImplemented and other is not None:
+        result = _call(other, right, left)
+    elif result is NotImplemented and mine is not None and type(left) is not type(right):
+        result = _by_type(right, reflected, left)
+    if result is NotImplemented:
+        shown = "** or pow()" if symbol == "**" else symbol
+        kinds = f"'{named(left)}' and '{named(right)}'"
+        raise TypeError(f"unsupported operand type(s) for {shown}: {kinds}")
+    return result
+
+
+def _overrides(right: Any, left: Any, name: str) -> bool:
+    """Whether the right operand is asked first: its class is derived from the left one's, with a method of its own."""
+    kind = _kind(left)
+    return isinstance(right, kind) and class_member(type(right), name) is not class_member(kind, name)
+
+
+def _kind(value: Any) -> type:
+    """The type of an operand as Python would have it."""
+    if not isinstance(value, StagedNumber):
+        return type(value)
+    require_one_kind((value,), "meets an object with methods of its own for operators")
+    return kind_of(value)
+
+
+def _by_type(value: Any, name: str, other: Any) -> Any:
+    """What a value of Python's or torch's own makes of an object that it does not know: nothing, for most of them."""
+    if isinstance(value, StagedNumber):
+        return by_method(value, name, other)
+    if isinstance(value, torch.Tensor) and base_value(other) is not None:
+        return getattr(value, name)(other)
+    if isinstance(value, (torch.Tensor, Staged, list, tuple, str, bytes, bytearray)):
+        return NotImplemented
+    method = of_class(value, name)
+    return NotImplemented if method is None else method(value, other)
+
+
+def named(value: Any) -> str:
+    """The name of a value's class, as messages of Python's have it."""
+    from stillgraph.operators.calls.calls import call
+
+    return str(call(type, value).__name__) if isinstance(value, (torch.Tensor, Staged)) else type(value).__name__
+
+
+def unary(name: str, plain: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """An operator on one value."""
+
+    def apply(value: Any) -> Any:
+        method = None if session() is None else method_of(value, name)
+        return plain(value) if method is None else _call(method, value)
+
+    return apply
+
+
+def compared(name: str, left: Any, right: Any) -> tuple[Any] | None:
+    """What a comparison gives, in a tuple, where one side has a method of its own for it; None where none has."""
+    mine, other = _comparing(left, name), _comparing(right, REFLECTED_COMPARISONS[name])
+    if mine is None and other is None:
+        return None
+    tries = [(left, mine, name, right), (right, other, REFLECTED_COMPARISONS[name], left)]
+    if type(left) is not type(right) and isinstance(right, _kind(left)):
+        tries.reverse()
+    for value, method, tried, against in tries:
+        if method is not None:
+            result = method(value, against)
+        elif isinstance(value, StagedNumber):
+            result = by_method(value, tried, against)
+        elif isinstance(value, (torch.Tensor, Staged)):
+            result = NotImplemented
+        else:
+            result = getattr(type(value), tried)(value, against)
+        if result is not NotImplemented:
+            return (result,)
+    if name in ("__eq__", "__ne__"):
+        return ((left is right) is (name == "__eq__"),)
+    kinds = f"'{named(left)}' and '{named(right)}'"
+    raise TypeError(f"'{_SYMBOLS[name]}' not supported between instances of {kinds}")
+
+
+def _comparing(value: Any, name: str) -> Callable[[Any, Any], Any] | None:
+    method = method_of(value, name)
+    if method is not None:
+        found = method
+        return lambda value, against: _call(found, value, against)
+    if name == "__ne__" and class_member(type(value), name) is object.__ne__:
+        equal = method_of(value, "__eq__")
+        if equal is not None:
+            return lambda value, against: _unequal(_call(equal, value, against))
+    return None
+
+
+def _unequal(equal: Any) -> Any:
+    from stillgraph.operators.names.booleans import not_
+
+    return equal if equal is NotImplemented else not_(equal)
+
+
+def got(target: Any, name: str) -> tuple[Any] | None:
+    """``target.name`` by a ``__get__`` or ``__getattr__`` of the user's, in a tuple; None where neither is asked."""
+    if isinstance(target, _NEVER):
+        return None
+    member = class_member(type(target), name)
+    getter = None if member is None else method_of(member, "__get__")
+    if getter is not None:
+        is_data = any(class_member(type(member), each) is not None for each in ("__set__", "__delete__"))
+        own = {} if is_data else own_attributes(target) or {}
+        return None if name in own else (_call(getter, member, target, type(target)),)
+    method = None if member is not None else method_of(target, "__getattr__")
+    if method is None or name in (own_attributes(target) or {}) or hasattr(type(target), name):
+        return None
+    return (_call(method, target, name),)
+
+
+def set_by_descriptor(target: Any, name: str, value: Any) -> bool:
+    """``target.name = value`` by a ``__set__`` of the user's; whether there is one."""
+    if isinstance(target, _NEVER):
+        return False
+    member = class_member(type(target), name)
+    setter = None if member is None else method_of(member, "__set__")
+    if setter is None:
+        return False
+    _call(setter, member, target, value)
+    return True
+
+
+POSITIVE = unary("__pos__", operator.pos)
+NEGATIVE = unary("__neg__", operator.neg)
+INVERTED = unary("__invert__", operator.invert)

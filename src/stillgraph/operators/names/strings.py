@@ -1,0 +1,314 @@
+"""f-strings, ``assert`` and ``print``."""
+
+from __future__ import annotations
+
+import functools
+import io
+import itertools
+import string
+from collections.abc import Callable, Sequence
+from types import FunctionType
+from typing import Any
+
+import torch
+
+from stillgraph.core.diagnostics import refuse
+from stillgraph.core.faults import ends_capture
+from stillgraph.core.lookup import class_member
+from stillgraph.operators.control_flow.branches import places
+from stillgraph.operators.control_flow.loops import Context
+from stillgraph.operators.control_flow.trials import Trial
+from stillgraph.operators.control_flow.truth import truth
+from stillgraph.operators.names.handed_out import shown, text_by, text_method
+from stillgraph.operators.names.methods import method_of
+from stillgraph.operators.python.acts import may_print_to
+from stillgraph.passes.regions.purity import is_pure
+from stillgraph.program.blocks import CONSTRUCTS
+from stillgraph.program.operations import assert_ as run_assert
+from stillgraph.program.operations import percent as run_percent
+from stillgraph.program.operations import print_ as run_print
+from stillgraph.trace.capture.session import Session, session
+from stillgraph.trace.code.frames import here
+from stillgraph.trace.control_flow.narrowing import exchanged, leaves
+from stillgraph.trace.control_flow.staging import branch
+from stillgraph.trace.control_flow.unjoined import Unjoined
+from stillgraph.trace.control_flow.which import exception_of
+from stillgraph.trace.heap.journal import Place
+from stillgraph.trace.values.arrays import StagedArray
+from stillgraph.trace.values.caught import Caught
+from stillgraph.trace.values.errors import in_eagers_words
+from stillgraph.trace.values.numbers import StagedNumber
+from stillgraph.trace.values.operands import sample
+from stillgraph.trace.values.raised import Raised
+from stillgraph.trace.values.several import known_in
+from stillgraph.trace.values.text import StagedText, escaped
+
+
+def text(template: str, *values: Any) -> Any:
+    """An f-string."""
+    capture = session()
+    if capture is not None:
+        values = with_chosen(capture, tuple(told(capture, value) for value in values))
+        several = next((value for value in values if isinstance(value, Unjoined)), None)
+        if several is not None:
+            return several.either(lambda one: text(template, *(one if v is several else v for v in values)))
+    if capture is not None and any(is_staged(value) or _makes_text(value) for value in values):
+        template, values = _with_texts(template, values)
+        if any(is_staged(value) for value in values):
+            return StagedText(capture, template, values)
+    return template.format(*values)
+
+
+def with_chosen(capture: Session, values: tuple[Any, ...]) -> tuple[Any, ...]:
+    """What a text is made of, where the run makes it: of a text that is one of several, the run takes that."""
+    return tuple(_chosen(capture, value) for value in values) if is_staged(values) else values
+
+
+def _chosen(capture: Session, value: Any) -> Any:
+    entries = known_in(value) if isinstance(value, Unjoined) else None
+    if entries is None or any(type(entry.value) is not str for entry in entries):
+        return value
+    texts = {capture.entry_number(entry): entry.value for entry in entries}
+    return StagedText.of_table(capture, texts, capture.entry_of(value))
+
+
+def told(capture: Session, value: Any) -> Any:
+    """An exception that the program has caught as the capture knows it, if it does; anything else as it is."""
+    if isinstance(value, Caught):
+        known = exception_of(capture, value)
+        return value if known is None else known
+    _in_eagers_words(value)
+    return value
+
+
+def _in_eagers_words(value: Any) -> None:
+    if isinstance(value, BaseException) and not isinstance(value, (Caught, Unjoined)):
+        in_eagers_words(value)
+
+
+def _makes_text(value: Any) -> bool:
+    return text_method(value) is not None or any(_own(value, each) is not None for each in _SHOWING)
+
+
+_SHOWING = {"s": "__str__", "r": "__repr__", None: "__format__"}
+"""The method that a field of an f-string asks for, by its conversion."""
+
+
+def _own(value: Any, conversion: str | None) -> FunctionType | None:
+    """The method of the user's that a field of an f-string asks."""
+    if isinstance(value, (torch.nn.Module, BaseException)) or conversion not in _SHOWING:
+        return None
+    return method_of(value, _SHOWING[conversion])
+
+
+def _with_texts(template: str, values: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:
+    """An f-string with texts in the place of the users' objects that it shows."""
+    fields = [(name, (spec or "").count("{}")) for _, name, spec, _ in string.Formatter().parse(template)]
+    if any(name for name, _ in fields) or sum(1 + n for name, n in fields if name is not None) != len(values):
+        return template, values
+    left, parts, given = iter(values), [], list[Any]()
+    for literal, name, spec, conversion in string.Formatter().parse(template):
+        parts.append(escaped(literal))
+        if name is not None:
+            nested = [next(left), *itertools.islice(left, (spec or "").count("{}"))]
+            field, nested[0] = _field_of(nested[0], spec or "", conversion, len(nested) > 1)
+            parts.append(field)
+            given += nested
+    return "".join(parts), tuple(given)
+
+
+def _field_of(value: Any, spec: str, conversion: str | None, is_nested: bool) -> tuple[str, Any]:
+    """A field of a template, and what is put into it."""
+    method = _own(value, conversion)
+    if method is not None and conversion is not None:
+        return _field(spec, "s"), text_by(method, value)
+    if method is not None and not is_nested:
+        return "{}", text_by(method, value, spec)
+    plain = class_member(type(value), "__format__") is class_member(object, "__format__")
+    is_shown = not spec and conversion in (None, "s") and plain
+    return _field(spec, conversion), str_(value) if is_shown else value
+
+
+def _field(spec: str, conversion: str | None) -> str:
+    return "{" + (f"!{conversion}" if conversion else "") + (f":{spec}" if spec else "") + "}"
+
+
+def percent(template: Any, values: Any) -> Any:
+    """``template % values``."""
+    capture = session()
+    if capture is None or not isinstance(template, str):
+        return template % values
+    values = with_chosen(capture, values) if type(values) is tuple else values
+    several = next((each for each in leaves(values) if isinstance(each, Unjoined)), None)
+    if several is not None:
+        return several.either(lambda one: percent(template, exchanged(values, several, one)))
+    if is_staged(values):
+        return StagedText(capture, template, (values,), run_percent)
+    return template % values
+
+
+def str_(*args: Any, **kwargs: Any) -> Any:
+    """``str(value)``."""
+    if len(args) != 1 or kwargs:
+        return str(*args, **kwargs)
+    capture = session()
+    if capture is not None:
+        _in_eagers_words(args[0])
+    if isinstance(args[0], (Caught, Unjoined)):
+        return told_text(str_, args[0])
+    if capture is not None and is_staged(args[0]):
+        return StagedText(capture, "{!s}", args)
+    method = None if capture is None else text_method(args[0])
+    return str(args[0]) if method is None else text_by(method, args[0])
+
+
+def told_text(show: Callable[[Any], Any], value: Any) -> Any:
+    """``str`` or ``repr`` of an exception that the program has caught, or of a value that is several."""
+    capture = session()
+    known = value if capture is None else told(capture, value)
+    if isinstance(known, Unjoined):
+        return known.either(show)
+    if capture is None or known is not value:
+        return show(known)
+    return StagedText(capture, "{!s}" if show is str_ else "{!r}", (value,))
+
+
+def repr_(value: Any) -> Any:
+    """``repr(value)``: of an object whose class says so in Python, by what that does."""
+    capture = session()
+    if capture is not None:
+        _in_eagers_words(value)
+    if isinstance(value, (Caught, Unjoined)):
+        return told_text(repr_, value)
+    if capture is not None and is_staged(value):
+        return StagedText(capture, "{!r}", (value,))
+    method = class_member(type(value), "__repr__")
+    if capture is None or not isinstance(method, FunctionType) or isinstance(value, (torch.nn.Module, torch.Tensor)):
+        return repr(value)
+    return text_by(method, value)
+
+
+def format_(value: Any, spec: Any = "", /) -> Any:
+    """``format(value, spec)``."""
+    is_text = isinstance(spec, (str, StagedText))
+    if not is_text:
+        return format(value, spec)
+    capture = session()
+    method = None if capture is None else method_of(value, "__format__")
+    if method is not None:
+        return text_by(method, value, spec)
+    if capture is None or not is_staged((value, spec)):
+        return format(value, spec)
+    return StagedText(capture, "{:{}}", (value, spec))
+
+
+def fill(template: str, args: tuple[Any, ...], names: dict[str, Any]) -> Any:
+    """``template.format(*args, **names)``."""
+    capture = session()
+    if capture is None or not (is_staged(args) or is_staged(names)):
+        return template.format(*args, **names)
+    args = tuple(_chosen(capture, value) for value in args)
+    names = {name: _chosen(capture, value) for name, value in names.items()}
+    return StagedText(capture, template, args, names=names)
+
+
+def joined(separator: str, parts: list[Any]) -> Any:
+    """``separator.join(parts)``."""
+    capture = session()
+    if capture is None or not any(isinstance(part, StagedText) for part in parts):
+        return separator.join(parts)
+    separator.join(map(sample, parts))  # which raises what eager PyTorch raises, where one is no text
+    return StagedText(capture, escaped(separator).join("{}" for _ in parts), tuple(parts))
+
+
+def is_staged(value: Any) -> bool:
+    """Whether a value, or anything in a plain container, is only known at run time."""
+    if isinstance(value, (list, tuple, set)):
+        return any(is_staged(v) for v in value)
+    if isinstance(value, dict):
+        return any(is_staged(v) for v in value.values())
+    return isinstance(value, (torch.Tensor, StagedNumber, StagedArray, StagedText, Caught))
+
+
+def assert_(test: Any, message: Callable[[], Any] | None = None, *, keeps: tuple[str, ...] = ()) -> None:
+    """``assert test, message()``; ``keeps`` are the variables that the message assigns by ``:=``."""
+    require(test, message, places(keeps, message))
+
+
+def require(test: Any, message: Callable[[], Any] | None, assigned: Sequence[Place]) -> None:
+    """As `assert_`, with the places of the variables that the message assigns."""
+    capture = session()
+    known = bool(test) if capture is None else truth(capture, test)
+    if known is True:
+        return
+    if known is False:
+        told = () if message is None else (message(),)
+        if any(isinstance(each, Unjoined) for each in told):
+            _fails(told)
+        raise AssertionError(*told)
+    assert capture is not None
+    said = None if capture.effects_so_far()[0] else _said(capture, message, assigned)
+    if said is None:
+        branch(capture, known, lambda: None, functools.partial(require, False, message, assigned), assigned, ())
+        return
+    if any(isinstance(each, Unjoined) for each in said):
+        branch(capture, known, lambda: None, functools.partial(_fails, said), (), ())
+        return
+    error = None if is_staged(said) else AssertionError(*said)
+    capture.before_raise(AssertionError, certain=True, raised=(Raised(AssertionError, True, error),))
+    capture.emit("call_function", run_assert, (known, said[0] if said else None, message is not None), {})
+    capture.learn(known, True)
+
+
+def _said(
+    capture: Session, message: Callable[[], Any] | None, assigned: Sequence[Place]
+) -> tuple[Any, ...] | None:
+    """What an assertion says if it fails; None where to find that out does more than to compute what cannot fail."""
+    if message is None:
+        return ()
+    context = Context(capture, list(assigned), [])
+    before, trial = context.checkpoint(), Trial(context)
+    try:
+        said = (message(),)
+    except Exception as error:  # whatever the user's message raises
+        if ends_capture(error):
+            raise
+        before.rollback()
+        return None
+    done = capture.region.since(before.region)
+    if all(is_pure(node) and node.target not in CONSTRUCTS for node in done) and not trial.has_done_something():
+        return said
+    before.rollback()
+    return None
+
+
+def _fails(said: tuple[Any, ...]) -> None:
+    from stillgraph.operators.control_flow.raising import raised
+
+    raise raised(AssertionError(*said))
+
+
+def _require_options(options: dict[str, Any]) -> None:
+    """Raise what ``print`` raises for its keywords, before it prints anything."""
+    told = {name: sample(value) for name, value in options.items() if name not in ("file", "flush")}
+    print(file=io.StringIO(), **told)
+
+
+def print_(*values: Any, **options: Any) -> None:
+    """``print``: happens at run time, whatever is printed."""
+    capture = session()
+    if capture is None:
+        print(*values, **options)
+        return
+    several = next((value for value in values if isinstance(value, Unjoined)), None)
+    if several is not None:
+        several.either(lambda one: print_(*(one if v is several else v for v in values), **options))
+        return
+    _require_options(options)
+    if not may_print_to(capture, options.get("file")):
+        hint = "Print to a file that is open before the call, or outside the static function."
+        kind = type(options["file"]).__name__
+        message = f"print writes to a {kind} that is not a file or stream from before the call"
+        raise refuse("SG305", message, location=here(), hint=hint)
+    capture.before_act()
+    capture.emit("call_function", run_print, (None, [shown(capture, v) for v in values], options), {})

@@ -1,0 +1,53 @@
+"""Functions of torch's and Python's that are followed: `stillgraph.polyfills` has what is called for them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import FunctionType
+from typing import Any
+
+import torch
+
+from stillgraph.operators.containers import lists
+from stillgraph.operators.containers.stores import CONTAINERS, note_contents
+from stillgraph.polyfills.checks import POLYFILLS as CHECKS
+from stillgraph.polyfills.control_flow import POLYFILLS as CONTROL_FLOW
+from stillgraph.polyfills.ordered import POLYFILLS as ORDERED
+from stillgraph.trace.capture.session import session
+
+
+def _followed(polyfill: Callable[..., Any]) -> Callable[..., Any]:
+    def called(*args: Any, **kwargs: Any) -> Any:
+        capture = session()
+        assert capture is not None and isinstance(polyfill, FunctionType)
+        return capture.convert(polyfill)(*args, **kwargs)
+
+    return called
+
+
+_PLAIN = (int, float, bool, str, type(None))
+
+
+def _followed_unless_plain(function: Callable[..., Any], polyfill: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that Python itself calls where all that it could compare is known and its own."""
+    followed = _followed(polyfill)
+
+    def called(*args: Any, **kwargs: Any) -> Any:
+        is_known = not any(lists.is_spread(each) for each in args)
+        if not is_known or any(type(leaf) not in _PLAIN for leaf in torch.utils._pytree.tree_leaves((args, kwargs))):
+            return followed(*args, **kwargs)
+        capture = session()
+        assert capture is not None
+        for each in args:
+            note_contents(each, certain=False)
+            if isinstance(each, CONTAINERS):
+                capture.reads.whole[id(each)] = each
+        return function(*args, **kwargs)
+
+    return called
+
+
+MEANINGS: dict[Any, Callable[..., Any]] = {
+    **{function: _followed(polyfill) for table in (CHECKS, CONTROL_FLOW) for function, polyfill in table.items()},
+    **{function: _followed_unless_plain(function, polyfill) for function, polyfill in ORDERED.items()},
+}

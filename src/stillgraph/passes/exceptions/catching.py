@@ -1,0 +1,271 @@
+"""Exceptions that the program itself handles: the body runs in any case, and what it failed with decides."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import fx
+
+from stillgraph.core.diagnostics import refuse
+from stillgraph.passes.numbers.arithmetic_rules import cannot_fail
+from stillgraph.passes.regions.regions import (
+    COND,
+    WHILE,
+    add_placeholder,
+    all_regions,
+    attribute,
+    call,
+    controls,
+    copied,
+    inlined,
+    is_result,
+    placeholders,
+    set_outputs,
+)
+from stillgraph.passes.regions.values import Fakes, is_number, value_of
+from stillgraph.passes.state.memory import flow_of
+from stillgraph.program import operations
+from stillgraph.program.facts.schemas import draws
+from stillgraph.program.facts.writes import name_of
+from stillgraph.program.graphs import arguments, regions
+from stillgraph.program.operations import keep, try_, which
+from stillgraph.program.program import Program
+from stillgraph.program.types import ListType
+
+_CHECK = "Check before, with if, in place of catching the exception."
+_RAISED = (
+    *(RuntimeError, IndexError, ValueError, TypeError, NotImplementedError),
+    torch.linalg.LinAlgError,  # type: ignore[attr-defined]  # public, but not declared so
+    *(ZeroDivisionError, OverflowError, AttributeError, KeyError),
+)
+"""What torch's operations and Python's raise by themselves."""
+
+_SITES = frozenset({operations.raise_, operations.raise_made, operations.assert_, operations.require})
+_LISTS = frozenset(
+    {
+        *(operations.build_list, operations.popped, operations.deleted, operations.inserted, operations.replaced),
+        *(operations.found_to_remove, operations.taken, operations.repeated, operator.getitem, len),
+        *(torch.stack, torch.cat),
+    }
+)
+"""Operations of which, on a list, the pass for lists makes what raises visible."""
+
+_ON_NUMBERS = frozenset({"add", "sub", "mul", "neg", "pos", "abs", "not_", "and_", "or_", "xor", "max", "min", "truth"})
+_COMPARISONS = frozenset({"eq", "ne", "lt", "le", "gt", "ge", "is_"})
+_ON_TENSORS = frozenset(
+    {
+        *("abs", "add", "all", "amax", "amin", "any", "arange", "argmax", "argmin", "bmm", "bool", "cat", "ceil"),
+        *("clamp", "clamp_max", "clamp_min", "clone", "cos", "cumsum", "detach", "diag", "diagonal", "dim", "div"),
+        *("dot", "double"),
+        *("einsum", "erf", "exp", "expm1", "flatten", "float", "floor", "full", "full_like", "gelu", "half", "int"),
+        "invert",
+        *("isfinite", "isinf", "isnan", "item", "layer_norm", "linear", "log", "log10", "log1p", "log2"),
+        *("log_softmax", "logical_and", "logical_not", "logical_or", "long", "masked_fill", "matmul", "max", "maximum"),
+        *("mean", "min", "minimum", "mm", "mul", "neg", "norm", "numel", "ones", "ones_like", "permute", "pow", "prod"),
+        *("reciprocal", "relu", "reshape", "round", "rsqrt", "rsub", "scalar_tensor", "sigmoid", "sign", "silu"),
+        *("sin", "size", "softmax", "softplus", "sort", "sqrt", "square", "squeeze", "stack", "std", "sub", "sum", "t"),
+        *("tan", "tanh", "to", "topk", "transpose", "truediv", "unsqueeze", "var", "view", "where", "zeros"),
+        "zeros_like",
+    }
+)
+"""Operations that give a value for every value of their arguments, once the sizes fit."""
+
+
+def hand_out_failures(program: Program) -> Program:
+    """Make a branch of every ``try``: its body comes before, and whether that failed decides.
+
+    ::
+
+        try:                                    attempt(1)
+            if p: raise ValueError        →     if p: raise ValueError
+            y = x + 1                           y = x + 1
+        except ValueError:                      y = if failed(1): x - 1
+            y = x - 1                               else: y
+
+    `passes.raising` makes the two marks ``attempt`` and ``failed`` a number of what was raised between them. What the
+    body computes behind a ``raise`` means nothing, so it must leave nothing behind.
+
+    Raises:
+        ExportError: the handler uses the exception, or what the body had changed when it failed; the body writes to
+            tensors from outside or draws random numbers; or an operation in it may itself raise what is caught.
+    """
+    if not handles(program):
+        return program
+    fresh = copied(program)
+    _Catching(Fakes(fresh.graph)).region(fresh.graph)
+    return fresh
+
+
+def handles(program: Program) -> bool:
+    """Whether a program handles exceptions itself."""
+    return any(node.target is try_ for module in regions(program.graph) for node in module.graph.nodes)
+
+
+def attempt(number: int) -> None:
+    """Marks where the body of a ``try`` begins, between passes alone."""
+
+
+CAUGHT = "caught"
+"""The key in the ``meta`` of a `failed` under which the types are that it asks for."""
+
+
+def failed(number: int) -> bool:
+    """Whether an exception of some types was raised since the `attempt` of that number; between passes alone."""
+    raise NotImplementedError("lower_raising takes it out of the program")
+
+
+def has_marks(program: Program) -> bool:
+    """Whether a program has the marks of this pass in it."""
+    return any(node.target is attempt for module in all_regions(program.graph) for node in module.graph.nodes)
+
+
+@dataclass
+class _Catching:
+    fakes: Fakes
+    count: int = 0
+
+    def region(self, module: fx.GraphModule) -> None:
+        for control in controls(module):
+            for inner in control.regions:
+                self.region(inner)
+        for node in list(module.graph.find_nodes(op="call_function", target=try_)):
+            body, handler = (attribute(module, region) for region in arguments(node)[1:3])
+            self.region(body)
+            self.region(handler)
+            self._lower(module, node, body, handler)
+
+    def _lower(self, module: fx.GraphModule, node: fx.Node, body: fx.GraphModule, handler: fx.GraphModule) -> None:
+        kinds, operands = arguments(node)[3:]
+        caught = tuple(attribute(module, kind) if isinstance(kind, fx.Node) else kind for kind in kinds)
+        if _never_fails(body, caught):
+            _replace_by_body(module, node, body, operands)
+            return
+        _refuse_raising(body, caught)
+        _refuse_traces(node, body)
+        _drop_kept(node, body, handler, len(operands))
+        self.count += 1
+        with module.graph.inserting_before(node):
+            call(node, attempt, (self.count,), None)
+            given = inlined(module, node, body, operands)
+            flag = call(node, failed, (self.count,), self.fakes.number(bool))
+            flag.meta[CAUGHT] = caught
+            passed = list(dict.fromkeys(value for value in given if isinstance(value, fx.Node)))
+            arms = self._arms(module, node, handler, list(operands), given, passed)
+            branch = call(node, COND, (flag, *arms, (*operands, *passed)), node.meta["val"])
+        node.replace_all_uses_with(branch)
+        module.graph.erase_node(node)
+
+    @staticmethod
+    def _arms(
+        module: fx.GraphModule,
+        node: fx.Node,
+        handler: fx.GraphModule,
+        operands: list[fx.Node],
+        given: list[Any],
+        passed: list[fx.Node],
+    ) -> list[fx.Node]:
+        """The handler, and what hands the body's results on instead; both take the operands and those results."""
+        through = fx.GraphModule(torch.nn.Module(), fx.Graph(), class_name="Region")
+        through.graph.output(())
+        for arm, values in ((through, [*operands, *passed]), (handler, passed)):
+            for value in values:
+                add_placeholder(arm, len(placeholders(arm)), value.name, value, value.meta["val"])
+        inside = dict(zip(passed, placeholders(through)[len(operands) :], strict=True))
+        set_outputs(through, [inside[value] if isinstance(value, fx.Node) else value for value in given])
+        arms = []
+        for name, arm in (("handled", handler), ("done", through)):
+            setattr(module, f"{node.name}_{name}", arm)
+            arms.append(module.graph.get_attr(f"{node.name}_{name}"))
+            arms[-1].meta["val"] = arm
+        return arms
+
+
+def _never_fails(body: fx.GraphModule, kinds: tuple[type[BaseException], ...]) -> bool:
+    """Whether the body cannot raise what is caught: torch says by types, not values, what it has not implemented."""
+    raises = any(node.target in _SITES for region in all_regions(body) for node in region.graph.nodes)
+    return not raises and all(issubclass(kind, NotImplementedError) for kind in kinds)
+
+
+def _replace_by_body(module: fx.GraphModule, node: fx.Node, body: fx.GraphModule, operands: Sequence[Any]) -> None:
+    """Take the ``try`` away and leave its body."""
+    _drop_marks(node, body)
+    with module.graph.inserting_before(node):
+        given = inlined(module, node, body, operands)
+    for result in list(node.users):
+        value = given[arguments(result)[1]]
+        result.replace_all_uses_with(value)
+        module.graph.erase_node(result)
+    module.graph.erase_node(node)
+
+
+def _drop_kept(node: fx.Node, body: fx.GraphModule, handler: fx.GraphModule, operands: int) -> None:
+    """Take away what tells the handler of the exception, and of the body before it."""
+    for asked in handler.graph.find_nodes(op="call_function", target=which):
+        if not asked.users:  # it makes sure that the exception is the one the handler has been captured for
+            handler.graph.erase_node(asked)
+    for place, kept in enumerate(placeholders(handler)[: len(placeholders(handler)) - operands]):
+        if kept.users:
+            what = "the exception" if place == 0 else f"'{kept.name}' as it was when the try failed"
+            user = next(iter(kept.users))
+            raise _refused(f"an except block uses {what}", node if user.op == "output" else user)
+        handler.graph.erase_node(kept)
+    _drop_marks(node, body)
+
+
+def _drop_marks(node: fx.Node, body: fx.GraphModule) -> None:
+    """Take away what notes, for the handler, how far the body has come."""
+    for region in all_regions(body):
+        for mark in region.graph.find_nodes(op="call_function", target=keep):
+            if arguments(mark)[0] == arguments(node)[0]:
+                region.graph.erase_node(mark)
+
+
+def _refuse_traces(node: fx.Node, body: fx.GraphModule) -> None:
+    """What the body does behind a ``raise`` is done all the same: nothing of it may be seen."""
+    flow = flow_of(body)
+    for root, writer in flow.written.items():
+        if root.op in ("placeholder", "get_attr"):
+            raise _refused("a try writes to a tensor in place, which its except block would see", writer)
+    for region in all_regions(body):
+        for inner in region.graph.nodes:
+            if draws(inner):
+                raise _refused("a try draws random numbers, how many depends on where it fails", inner)
+
+
+def _refuse_raising(body: fx.GraphModule, kinds: tuple[type[BaseException], ...]) -> None:
+    """Refuse operations that may themselves raise what is caught: torch's own would end the whole program."""
+    caught = [kind for kind in _RAISED if any(issubclass(kind, each) for each in kinds)]
+    if not caught:
+        return
+    for region in all_regions(body):
+        for node in region.graph.nodes:
+            if node.op in ("call_function", "call_method") and not _gives_a_value(node):
+                names = " or ".join(sorted(kind.__name__.lstrip("_") for kind in kinds))
+                raise _refused(f"{name_of(node)} in a try may itself raise {names}, which no graph can catch", node)
+
+
+def _gives_a_value(node: fx.Node) -> bool:
+    """Whether an operation never raises by itself."""
+    if node.target in _SITES or node.target in _MARKS or is_result(node) or node.target in (COND, WHILE):
+        return True
+    values = [value_of(given) for given in node.all_input_nodes]
+    if isinstance(value_of(node), ListType) or any(isinstance(value, ListType) for value in values):
+        return node.target in _LISTS
+    name = name_of(node)
+    if all(is_number(value) for value in values):
+        return name in _ON_NUMBERS or name in _COMPARISONS or cannot_fail(node)
+    tensors = [value for value in (*values, value_of(node)) if isinstance(value, torch.Tensor)]
+    known = all(type(size) is int for value in tensors for size in value.shape)
+    return known and "rounding_mode" not in node.kwargs and (name in _ON_TENSORS or name in _COMPARISONS)
+
+
+_MARKS = frozenset({keep, attempt, failed, operations.print_, operations.as_tensor})
+_MARKS |= {operations.unbound, operations.is_unbound}
+
+
+def _refused(message: str, node: fx.Node) -> BaseException:
+    return refuse("SG402", message, location=node.meta.get("location"), hint=_CHECK)

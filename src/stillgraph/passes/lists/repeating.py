@@ -1,0 +1,110 @@
+"""Whether a program does nothing but compute and draw: a call that failed half way may be made once more."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterator
+
+import torch
+from torch import fx
+from torch.utils._pytree import tree_leaves
+
+from stillgraph.passes.regions.purity import is_local
+from stillgraph.passes.regions.regions import COND, WHILE
+from stillgraph.passes.regions.values import value_of
+from stillgraph.passes.state.memory import flow_of
+from stillgraph.program import operations
+from stillgraph.program.blocks import CONSTRUCTS
+from stillgraph.program.facts.schemas import draws, is_known
+from stillgraph.program.facts.writes import written_arguments
+from stillgraph.program.graphs import regions
+from stillgraph.program.operations import (
+    EFFECTFUL,
+    assert_,
+    checkpointed,
+    closed_over,
+    hooked_inputs,
+    hooked_outputs,
+    keep,
+    module_hooks,
+    raise_,
+    raise_made,
+    recurse,
+    recursion,
+    reraise,
+    try_,
+)
+
+_OURS = frozenset(value for value in vars(operations).values() if callable(value)) - EFFECTFUL | {
+    *(assert_, raise_, raise_made, reraise, try_, keep, recursion, recurse, checkpointed)
+}
+_WITH_HOOKS = frozenset({closed_over, module_hooks, hooked_inputs, hooked_outputs})
+_METHODS_OF_LISTS = frozenset({"index", "count"})
+_MODULES = frozenset({"_operator", "math", "builtins"})
+
+
+def may_repeat(module: fx.GraphModule) -> bool:
+    """Whether a program leaves nothing behind but its results, and torch's own random generators behind what it drew.
+
+    Only what is known to do nothing but compute counts: Python's operators, torch's own operators that draw from no
+    generator of the user's and write to no memory but what the program itself has made, and what a program is built of.
+    Anything else may leave something: operators of the user's, whatever autograd differentiates or calls, hooks.
+    """
+    return all(map(_leaves_nothing, _nodes(module))) and _writes_to_its_own(module)
+
+
+def draws_at_random(module: fx.GraphModule) -> bool:
+    """Whether a program may draw from a random generator of torch's."""
+    return any(map(draws, _nodes(module)))
+
+
+def _nodes(module: fx.GraphModule) -> Iterator[fx.Node]:
+    return (node for region in regions(module) for node in region.graph.nodes)
+
+
+def _leaves_nothing(node: fx.Node) -> bool:
+    context = node.meta.get("context")
+    if context is not None and context.hooks is not None:
+        return False
+    if node.op in ("placeholder", "output", "get_attr") or node.target in CONSTRUCTS:
+        return True
+    if node.op == "call_function" and node.target in _OURS:
+        return node.target not in _WITH_HOOKS
+    return _is_of_python_or_torch(node) and is_local(node) and not _draws_from_users(node)
+
+
+def _draws_from_users(node: fx.Node) -> bool:
+    given = (value_of(each) for each in (*node.args, *node.kwargs.values()))
+    return any(isinstance(each, torch.Generator) for each in given) or node.kwargs.get("generator") is not None
+
+
+def _is_of_python_or_torch(node: fx.Node) -> bool:
+    """Whether a call is of Python's operators or of torch's."""
+    if node.op == "call_function":
+        return is_known(node.target) or getattr(node.target, "__module__", "") in _MODULES
+    on = node.args[0] if node.args else None
+    if isinstance(on, fx.Node) and isinstance(on.meta.get("val"), torch.Tensor):
+        return is_known(node.target)
+    return node.target in _METHODS_OF_LISTS
+
+
+def _writes_to_its_own(module: fx.GraphModule) -> bool:
+    """Whether a program writes, if at all, to memory that it has made."""
+    if not any(map(written_arguments, _nodes(module))):
+        return True
+    values = (leaf for node in _nodes(module) for leaf in tree_leaves(node.meta.get("val")))
+    if any(isinstance(leaf, torch.Tensor) and leaf.layout is not torch.strided for leaf in values):
+        return False
+    if any(node.target in CONSTRUCTS and node.target not in (COND, WHILE) for node in _nodes(module)):
+        return False
+    return all(map(_makes, flow_of(module).written))
+
+
+def _makes(node: fx.Node) -> bool:
+    """Whether what a node gives, in memory that no node before it has, is in memory of its own."""
+    if node.op not in ("call_function", "call_method") or node.target in CONSTRUCTS:
+        return False
+    on = node.args[0] if node.args else None
+    if node.target is operator.getitem and isinstance(on, fx.Node) and not isinstance(on.meta.get("val"), torch.Tensor):
+        return _makes(on)
+    return _is_of_python_or_torch(node)

@@ -1,0 +1,231 @@
+"""Python's operations on numbers, as torch's on the 0-d tensors that stand for them (bool, int64, float64)."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from stillgraph.passes.regions.values import dtype_of, wider
+from stillgraph.program.operations import divisor, is_integer
+
+Emit = Callable[..., Any]  # emit(target, *args, kind=..., **kwargs) -> node
+Operand = tuple[type, Any]  # the kind of a number, and its 0-d tensor or the constant itself
+Lowering = Callable[[Emit, type, list[Operand]], Any]
+
+_WHOLE = (bool, int)
+
+
+def cast(emit: Emit, operand: Operand, kind: type) -> Any:
+    """A number as another kind."""
+    have, value = operand
+    if have is kind:
+        return value
+    if isinstance(value, (bool, int, float)):
+        return kind(value)
+    if kind is bool:
+        return emit(torch.ne, value, 0, kind=bool)
+    return emit("to", value, dtype_of(kind), kind=kind)
+
+
+def _tensor(emit: Emit, operand: Operand, kind: type) -> Any:
+    value = cast(emit, operand, kind)
+    return emit(torch.full, (), value, dtype=dtype_of(kind), kind=kind) if isinstance(value, kind) else value
+
+
+def _arithmetic(function: Any) -> Lowering:
+    """The operands are brought to one kind first, as Python does."""
+
+    def lower(emit: Emit, kind: type, operands: list[Operand]) -> Any:
+        common = max((wider(have, int) for have, _ in operands), key=(bool, int, float).index)
+        common = wider(common, kind) if kind is not bool else common
+        values = [cast(emit, operand, common) for operand in operands]
+        if isinstance(values[0], (int, float)):
+            values[0] = _tensor(emit, operands[0], common)
+        return emit(function, *values, kind=kind)
+
+    return lower
+
+
+def _comparison(function: Any) -> Lowering:
+    def lower(emit: Emit, kind: type, operands: list[Operand]) -> Any:
+        common = max((wider(have, int) for have, _ in operands), key=(bool, int, float).index)
+        values = [cast(emit, operand, common) for operand in operands]
+        if isinstance(values[0], (int, float)):
+            values[0] = _tensor(emit, operands[0], common)
+        return emit(function, *values, kind=bool)
+
+    return lower
+
+
+def _divide(emit: Emit, kind: type, operands: list[Operand]) -> Any:
+    return emit(torch.div, *(_tensor(emit, operand, float) for operand in operands), kind=float)
+
+
+def _divisor(emit: Emit, kind: type, operands: list[Operand]) -> Any:
+    value = _tensor(emit, operands[0], int)
+    return emit(torch.add, value, emit("to", emit(torch.eq, value, 0, kind=bool), torch.int64, kind=int), kind=int)
+
+
+def _bitwise(function: Any) -> Lowering:
+    def lower(emit: Emit, kind: type, operands: list[Operand]) -> Any:
+        return emit(function, *(_tensor(emit, operand, kind) for operand in operands), kind=kind)
+
+    return lower
+
+
+def _extreme(function: Any) -> Lowering:
+    def lower(emit: Emit, kind: type, operands: list[Operand]) -> Any:
+        result = _tensor(emit, operands[0], kind)
+        for operand in operands[1:]:
+            result = emit(function, result, _tensor(emit, operand, kind), kind=kind)
+        return result
+
+    return lower
+
+
+def _unary(function: Any) -> Lowering:
+    def lower(emit: Emit, kind: type, operands: list[Operand]) -> Any:
+        return emit(function, _tensor(emit, operands[0], kind), kind=kind)
+
+    return lower
+
+
+def _on_float(function: Any) -> Lowering:
+    """A function of floats, such as those of `math`."""
+
+    def lower(emit: Emit, kind: type, operands: list[Operand]) -> Any:
+        result = emit(function, *(_tensor(emit, operand, float) for operand in operands), kind=float)
+        return cast(emit, (float, result), kind)
+
+    return lower
+
+
+def _test_float(function: Any) -> Lowering:
+    def lower(emit: Emit, kind: type, operands: list[Operand]) -> Any:
+        return emit(function, _tensor(emit, operands[0], float), kind=bool)
+
+    return lower
+
+
+def _convert(emit: Emit, kind: type, operands: list[Operand]) -> Any:
+    return _tensor(emit, operands[0], kind)
+
+
+def _not(emit: Emit, kind: type, operands: list[Operand]) -> Any:
+    return emit(torch.logical_not, _tensor(emit, operands[0], bool), kind=bool)
+
+
+def _round(emit: Emit, kind: type, operands: list[Operand]) -> Any:
+    if operands[0][0] in _WHOLE and len(operands) == 1:
+        return _tensor(emit, operands[0], int)
+    value = _tensor(emit, operands[0], float)
+    if len(operands) == 1:
+        return cast(emit, (float, emit(torch.round, value, kind=float)), int)
+    digits = operands[1][1]
+    if not isinstance(digits, int):
+        return None
+    return cast(emit, (float, emit(torch.round, value, decimals=digits, kind=float)), kind)
+
+
+def _is_integer(emit: Emit, kind: type, operands: list[Operand]) -> Any:
+    value = _tensor(emit, operands[0], float)
+    return emit(torch.eq, value, emit(torch.floor, value, kind=float), kind=bool)
+
+
+LOWERINGS: dict[Any, Lowering] = {
+    operator.add: _arithmetic(torch.add),
+    operator.sub: _arithmetic(torch.sub),
+    operator.mul: _arithmetic(torch.mul),
+    operator.floordiv: _arithmetic(torch.floor_divide),
+    operator.mod: _arithmetic(torch.remainder),
+    operator.pow: _arithmetic(torch.pow),
+    pow: _arithmetic(torch.pow),
+    math.pow: _on_float(torch.pow),
+    operator.truediv: _divide,
+    divisor: _divisor,
+    operator.lshift: _bitwise(torch.bitwise_left_shift),
+    operator.rshift: _bitwise(torch.bitwise_right_shift),
+    operator.and_: _bitwise(torch.bitwise_and),
+    operator.or_: _bitwise(torch.bitwise_or),
+    operator.xor: _bitwise(torch.bitwise_xor),
+    operator.eq: _comparison(torch.eq),
+    operator.ne: _comparison(torch.ne),
+    operator.lt: _comparison(torch.lt),
+    operator.le: _comparison(torch.le),
+    operator.gt: _comparison(torch.gt),
+    operator.ge: _comparison(torch.ge),
+    operator.neg: _unary(torch.neg),
+    operator.pos: _convert,
+    operator.abs: _unary(torch.abs),
+    abs: _unary(torch.abs),
+    operator.invert: _unary(torch.bitwise_not),
+    math.fabs: _on_float(torch.abs),
+    operator.not_: _not,
+    operator.truth: _convert,
+    bool: _convert,
+    int: _convert,
+    float: _convert,
+    operator.index: _convert,
+    math.trunc: _convert,
+    math.floor: _on_float(torch.floor),
+    math.ceil: _on_float(torch.ceil),
+    max: _extreme(torch.maximum),
+    min: _extreme(torch.minimum),
+    round: _round,
+    float.is_integer: _is_integer,
+    is_integer: _is_integer,
+    math.isnan: _test_float(torch.isnan),
+    math.isinf: _test_float(torch.isinf),
+    math.isfinite: _test_float(torch.isfinite),
+    **{
+        getattr(math, name): _on_float(getattr(torch, name))
+        for name in (
+            "sqrt",
+            "exp",
+            "exp2",
+            "expm1",
+            "log2",
+            "log10",
+            "log1p",
+            "sin",
+            "cos",
+            "tan",
+            "asin",
+            "acos",
+            "atan",
+            "atan2",
+            "sinh",
+            "cosh",
+            "tanh",
+            "asinh",
+            "acosh",
+            "atanh",
+            "erf",
+            "erfc",
+            "hypot",
+            "copysign",
+            "fmod",
+            "lgamma",
+        )
+        if hasattr(math, name) and hasattr(torch, name)
+    },
+}
+
+
+def lower_number(emit: Emit, function: Any, kind: type, operands: list[Operand]) -> Any:
+    """The node of ``function(*operands)``, or None where torch has nothing for it.
+
+    Args:
+        emit: makes a node.
+        function: Python's.
+        kind: of the result.
+        operands: the arguments.
+    """
+    if function is math.log and len(operands) == 1:
+        return _on_float(torch.log)(emit, kind, operands)
+    lowering = LOWERINGS.get(function)
+    return None if lowering is None else lowering(emit, kind, operands)

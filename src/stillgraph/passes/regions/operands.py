@@ -1,0 +1,49 @@
+"""What branches and loops are handed: each value once, and only what they use."""
+
+from __future__ import annotations
+
+from torch import fx
+
+from stillgraph.passes.regions.regions import Branch, Control, Loop, controls, copied, placeholders
+from stillgraph.program.program import Program
+
+
+def tidy_operands(program: Program) -> Program:
+    """Hand nothing to a branch or loop twice, nor what none of its regions uses.
+
+    ::
+
+        if p (x, x, y): return a + b     →     if p (x): return a + a
+    """
+    fresh = copied(program)
+    _region(fresh.graph)
+    return fresh
+
+
+def _region(module: fx.GraphModule) -> None:
+    for control in controls(module):
+        _merge(control)
+        for region in control.regions:
+            _region(region)
+        _drop_unused(control)
+
+
+def _inner(control: Control, index: int) -> list[fx.Node]:
+    """The placeholders of an operand in all regions."""
+    before = len(control.entries) if isinstance(control, Loop) else 0
+    return [placeholders(region)[before + index] for region in control.regions]
+
+
+def _merge(control: Branch | Loop) -> None:
+    for index in reversed(range(len(control.operands))):
+        first = control.operands.index(control.operands[index])
+        if first != index:
+            for kept, dropped in zip(_inner(control, first), _inner(control, index)):
+                dropped.replace_all_uses_with(kept)
+            control.drop_operand(index)
+
+
+def _drop_unused(control: Branch | Loop) -> None:
+    for index in reversed(range(len(control.operands))):
+        if not any(node.users for node in _inner(control, index)):
+            control.drop_operand(index)

@@ -1,0 +1,115 @@
+"""Effects on Python objects, as the statements of the function that finishes a call (`runtime/native/results.py`)."""
+from __future__ import annotations
+
+import contextlib
+from collections import OrderedDict, deque
+from collections.abc import Callable
+from typing import Any
+
+from stillgraph.program.effects import (
+    Advance,
+    DeleteAttribute,
+    Effect,
+    ExtendContents,
+    SetAttribute,
+    SetCell,
+    SetContents,
+    SetGlobal,
+    SetItem,
+    SetPersistence,
+    SetSlot,
+)
+from stillgraph.program.facts.module_tables import past_class, put_in_table, set_persistence
+from stillgraph.program.guards import Cell, Source
+from stillgraph.program.outputs import Template
+from stillgraph.program.upcoming import advance
+from stillgraph.runtime.native.function_writer import FunctionWriter, is_name
+
+
+def write_effect(effect: Effect, writer: FunctionWriter, value_of: Callable[[Template], str]) -> str:
+    """The statement that carries out one effect.
+
+    Reading the target and building the value are written to ``writer`` at once, the statement itself is returned: every
+    source is read as the call found it, before the first effect changes anything.
+
+    Args:
+        effect: what to do.
+        writer: the function being written.
+        value_of: gives the expression of a template.
+    """
+    match effect:
+        case SetAttribute(target=target, name=name, value=value, past=past):
+            owner, new = writer.read(target), value_of(value)
+            if past:
+                return f"{writer.constant(set_past_class)}({owner}, {name!r}, {new})"
+            return f"{owner}.{name} = {new}" if is_name(name) else f"setattr({owner}, {name!r}, {new})"
+        case SetSlot(target=target, table=table, name=name, value=value):
+            owner, new = writer.read(target), value_of(value)
+            return f"{writer.constant(put_in_table)}({owner}, {table!r}, {name!r}, {new})"
+        case SetPersistence(target=target, name=name, value=value):
+            owner, new = writer.read(target), value_of(value)
+            return f"{writer.constant(set_persistence)}({owner}, {name!r}, {new})"
+        case DeleteAttribute(target=target, name=name, past=past):
+            return f"{writer.constant(delete_past_class if past else delete)}({writer.read(target)}, {name!r})"
+        case SetContents(target=target, value=value):
+            return f"{writer.constant(replace_contents)}({writer.read(target)}, {value_of(value)})"
+        case ExtendContents(target=target, value=value):
+            return f"{writer.read(target)}.extend({value_of(value)})"
+        case SetItem(target=target, key=key, value=value):
+            return f"{writer.read(target)}[{writer.literal(key)}] = {value_of(value)}"
+        case SetCell(target=target, value=value):
+            return f"{_cell(target, writer)}.cell_contents = {value_of(value)}"
+        case SetGlobal(module=module, name=name, value=value):
+            return f"modules[{module!r}].__dict__[{name!r}] = {value_of(value)}"
+        case Advance(target=target, value=value):
+            return f"{writer.constant(advance)}({writer.read(target)}, {value_of(value)})"
+
+
+def _cell(target: Source, writer: FunctionWriter) -> str:
+    # A `Cell` source means the contents; here it is the cell that is wanted. Any other source leads to a cell.
+    return writer.constant(target.cell) if isinstance(target, Cell) else writer.read(target)
+
+
+def set_past_class(target: Any, name: str, value: Any) -> None:
+    """Set an attribute as torch or Python does, whatever the class's own ``__setattr__`` would do."""
+    past_class(target, "__setattr__")(target, name, value)
+
+
+def delete(target: Any, name: str) -> None:
+    """Delete an attribute that may be there: what the call itself made and deleted need not be when it begins."""
+    with contextlib.suppress(AttributeError):
+        delattr(target, name)
+
+
+def delete_past_class(target: Any, name: str) -> None:
+    """As `delete`, whatever the class's own ``__delattr__`` would do."""
+    with contextlib.suppress(AttributeError):
+        past_class(target, "__delattr__")(target, name)
+
+
+def replace_contents(target: Any, value: Any) -> None:
+    """Make a container hold exactly what another holds, in place.
+
+    A subclass's own methods are passed by: they ran during capture, and what they wrote is recorded as well.
+
+    Args:
+        target: a list, dict, set, deque (or an instance of a subclass), or anything that takes ``target[:] = value``.
+        value: the new contents, in a container of the same kind.
+    """
+    if isinstance(target, list):
+        list.__setitem__(target, slice(None), value)
+    elif isinstance(target, OrderedDict):
+        OrderedDict.clear(target)
+        for key, item in value.items():
+            OrderedDict.__setitem__(target, key, item)
+    elif isinstance(target, dict):
+        dict.clear(target)
+        dict.update(target, value)
+    elif isinstance(target, set):
+        set.clear(target)
+        set.update(target, value)
+    elif isinstance(target, deque):
+        deque.clear(target)
+        deque.extend(target, value)
+    else:
+        target[:] = value

@@ -1,0 +1,53 @@
+"""Whether a call whose program failed half way may be made once more, in plain PyTorch.
+
+A program writes to Python's state when it is done, and it calls ``__exit__`` only where a block comes to its end or
+raises by itself. Where one of torch's operations fails, eager PyTorch has written what came before, and has told the
+context managers. A program that until then has done nothing but compute can leave all of that to eager PyTorch, and so
+can one that has drawn at random, once the generators are as they were. Of any other, what it has written by then is
+carried out (`runtime.so_far`); blocks that were open are not ended.
+"""
+
+from __future__ import annotations
+
+import torch
+
+from stillgraph.passes.lists.repeating import draws_at_random, may_repeat
+from stillgraph.program.context import are_hooks_on
+from stillgraph.program.program import Program
+
+
+def is_repeatable(program: Program, error: BaseException) -> bool:
+    """Whether a call may be made again in plain PyTorch, and whether that can make a difference.
+
+    Only a program that is known to do nothing but compute is run a second time (`passes.repeating`).
+
+    Args:
+        program: of the call.
+        error: what one of its operations raised.
+    """
+    if isinstance(error, torch.OutOfMemoryError) or not isinstance(error, Exception):
+        return False
+    if not (program.effects or program.watched):
+        return False
+    if are_hooks_on():  # for what is saved for the backward pass: they would be called again
+        return False
+    return may_repeat(program.graph) and (program.watched or not draws_at_random(program.graph))
+
+
+def is_rewound(program: Program) -> bool:
+    """Whether the generators are to be noted before each call of a program, so that it may be made again."""
+    return program.watched and draws_at_random(program.graph) and may_repeat(program.graph)
+
+
+class Generators:
+    """The states of torch's random generators at one time, of the CPU and of each GPU in use."""
+
+    def __init__(self) -> None:
+        self._all = [torch.default_generator, *(torch.cuda.default_generators if torch.cuda.is_initialized() else ())]
+        self._states = [each.get_state() for each in self._all]
+
+    def put_back(self) -> None:
+        """Let them go on from there."""
+        for generator, state in zip(self._all, self._states, strict=True):
+            generator.set_state(state)
+

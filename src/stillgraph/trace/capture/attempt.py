@@ -1,0 +1,450 @@
+"""One attempt at a capture: the function runs once on fake tensors, and what was recorded becomes a program."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import chain
+from types import CodeType, FunctionType, MethodType
+from typing import Any
+
+import torch
+from torch import fx
+
+from stillgraph.core.collector import waiting_collector
+from stillgraph.core.diagnostics import Refusal, Side, StateLostError, refuse
+from stillgraph.core.faults import is_own
+from stillgraph.core.files import is_polyfill, is_torch
+from stillgraph.core.lookup import is_exactly, stated
+from stillgraph.core.rewritten import resumes
+from stillgraph.program.context import current_context, restore
+from stillgraph.program.effects import Effect
+from stillgraph.program.facts.module_tables import MODULE_TABLES
+from stillgraph.program.guards import Argument, Attribute, Global, ModeGuard, Source
+from stillgraph.program.outputs import Template
+from stillgraph.program.program import Program
+from stillgraph.trace.capture.assumptions import Assumptions
+from stillgraph.trace.capture.results import Results
+from stillgraph.trace.capture.session import PAIRED, SPEAKING, Session
+from stillgraph.trace.code.captured import called_function, parameter_names, place_of
+from stillgraph.trace.code.chance import CHANCE, CLOCKS, SEEDED
+from stillgraph.trace.code.compiled import behind_compiler, original_of
+from stillgraph.trace.code.frames import surrounds_with_mode
+from stillgraph.trace.code.front_end import FrontEnd
+from stillgraph.trace.code.random_states import RandomStates
+from stillgraph.trace.code.signals import Diverged, Restart
+from stillgraph.trace.code.watch import GUARDS, RECORDING, REWRITING, Watch
+from stillgraph.trace.code.witness import Calls
+from stillgraph.trace.control_flow.maybe_none import HIDDEN
+from stillgraph.trace.effects import audits
+from stillgraph.trace.effects.modules import ModuleTables, makes_modules
+from stillgraph.trace.effects.upcoming import Ahead
+from stillgraph.trace.fakes.symbolic import under_transform
+from stillgraph.trace.fakes.torch_settings import caches_weights
+from stillgraph.trace.graph.region import erase
+from stillgraph.trace.guards.facts import mode_guard
+from stillgraph.trace.guards.inputs import Dims, Inputs, places_in
+from stillgraph.trace.guards.knowledge import Knowledge, Options
+from stillgraph.trace.guards.promotion import Promotion
+from stillgraph.trace.guards.told import constants
+from stillgraph.trace.heap.assigned import returned_by, stored_by
+from stillgraph.trace.heap.journal import AttributePlace, CellPlace, ContentsPlace, GlobalPlace, Journal, Place, Write
+from stillgraph.trace.sources.memory import Memory
+from stillgraph.trace.sources.sources import Finder
+from stillgraph.trace.torch_rules import asked
+from stillgraph.trace.values.errors import in_eagers_words
+
+
+class CaptureAttempt:
+    """One run of the function on fake tensors."""
+
+    def __init__(
+        self,
+        function: Any,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        front_end: FrontEnd,
+        symbolic_dims: Dims,
+        options: Options,
+        knowledge: Knowledge,
+        watch: Watch,
+    ) -> None:
+        self.function, self.args, self.kwargs = function, args, kwargs
+        follows = front_end.following if knowledge.follow_methods else None
+        self.front_end, self.knowledge, self.watch = follows or front_end, knowledge, watch
+        names = parameter_names(original_of(function) or function, args)
+        self.finder = Finder(args, kwargs, names, Memory(knowledge.watch_memory))
+        if isinstance(function, FunctionType):
+            if not resumes(function.__code__):
+                self.finder.add_function(function)
+        else:
+            self.finder.add_root(function)
+        self.inputs = Inputs(self.finder, symbolic_dims, aliases_matter=knowledge.aliases_matter)
+        self.functions: list[FunctionType] = []
+        self.written: set[Any] = set()
+        self.session = Session(
+            self._convert,
+            self._turn_inside_out,
+            self.front_end.is_converted,
+            self.front_end.skipped,
+            self.finder,
+            self.inputs.lift,
+            self.inputs.gradient,
+            knowledge,
+            options,
+        )
+        self.session.locator.beginning = place_of(called_function(function, args))
+        self.inputs.recorder = session = self.session
+        session.watch = watch
+        journal, promoted, grown = session.journal, session.promoted, session.grown
+        item = session.iterators.outside.item
+        self.promotion = Promotion(self.finder, self.inputs, journal, knowledge, promoted, grown, item)
+        session.can_follow_methods = front_end.following is not None
+        session.for_segments = self.front_end.for_segments
+        audits.before_capture()
+        session.witness.reaching = audits.before_reaching
+        session.witness.beginning = session.before_unseen_code
+        session.witness.hashing = asked.before_hash
+        session.witness.waiting = session.before_unseen_waiting
+        told_of = frozenset({*SPEAKING, *CHANCE, *CLOCKS})
+        session.witness.calling = Calls(told_of, (*PAIRED, *SEEDED), session.before_unseen_act)
+
+    @property
+    def journal(self) -> Journal:
+        return self.session.journal
+
+    def run(self, name: str | None, call: Callable[..., Any]) -> Program:
+        """The program.
+
+        Whatever happens, the user's objects are left as they were.
+        """
+        if under_transform():
+            message = "no program fits this call, and none can be captured under a transform of torch.func"
+            hint = "Make a plain call first, with arguments of these shapes that require gradients where these do."
+            raise refuse("SG305", message, hint=hint)
+        with waiting_collector():
+            self.finder.complete()
+        context = current_context()
+        assumptions = Assumptions(
+            self.session,
+            self.inputs,
+            self.finder,
+            self.knowledge,
+            self.promotion,
+            self.functions,
+            self.front_end.is_converted,
+            caches_weights(),
+        )
+        modes = mode_guard()  # before there are modes of the capture's own
+        with waiting_collector():
+            tables = ModuleTables(list(self.finder.everything()), self.journal.log)
+        random = self.session.random = RandomStates([value for value, _ in self.finder.everything()])
+
+        def told(value: Any, source: Source) -> None:
+            tables.add(value, source)
+            random.meet(value)
+
+        def told_of_package(code: CodeType, namespace: dict[str, Any]) -> None:
+            tables.add_package(code, namespace)
+            random.meet_globals(code, namespace)
+
+        self.finder.told = told
+        self.session.told_of_unseen, self.session.told_of_package = tables.add_code, told_of_package
+        if self.knowledge.watch_modules:
+            self.journal.watches.append(tables)
+        try:
+            with torch._C.DisableTorchFunction():
+                self.inputs.as_they_are = self._as_they_are()
+                args = tuple(self._argument(value, Argument(i)) for i, value in enumerate(self.args))
+                kwargs = {name: self._argument(value, Argument(name)) for name, value in self.kwargs.items()}
+                self.promotion.run()
+            with self.session.elsewhere.watched(), self.session.active(), self.session.finalised.watched():
+                try:
+                    with (
+                        self.watch.phase(RECORDING),
+                        self.session.witness.watching(),
+                        self.session.reads.environment.watched(lambda: self.session.in_arm),
+                        self.watch.watching(),
+                    ):
+                        value = self._call(call, args, kwargs)
+                except BaseException as error:
+                    if is_own(error):
+                        in_eagers_words(error)
+                        self.session.witness.require_none_refused()  # the code's handlers may have made this of that
+                        random.require_undrawn(self.knowledge.convert_libraries)
+                    raise
+                finally:
+                    self.session.iterators.close_generators()
+                    self._note_functions()
+                random.require_undrawn(self.knowledge.convert_libraries)
+                self.session.finalised.require_none()
+                self.session.witness.require_none_refused()
+                self.session.require_pairs()
+                self.session.hooked.require_unchanged()
+                self.session.elsewhere.settle(is_over=False)
+                self.session.elsewhere.require_unchanged()
+                results = Results(self.session, self.finder)
+                with torch._C.DisableTorchFunction():
+                    template: Template = self._returned(results, value)
+                    written = self.journal.outcome()
+                    if self.knowledge.watch_modules:
+                        self._note_unseen(written)
+                    results.require_put_back(written)
+                    effects = self._stored(results, written)
+                    self.session.reads.same += results.relied
+                    self.session.reads.variables += [*results.absent, *self.session.relied_globals]
+                    results.refuse_uncertain()
+                    graph = self.session.root.close(results.outputs).module()
+                    self.session.require_told(graph)
+                    self.written = set(self.journal.written(0))
+                    changed = {write.place.key for write in written} | self.journal.midway.settled.keys()
+                    self.promotion.only_put = self.promotion.put - changed
+                    self.journal.rollback(0, self._outlives)  # guards are about the world as it was
+                    if current_context() != context:
+                        hint = "Switch it for a block: with torch.no_grad(): ..., with torch.autocast(...): ..."
+                        raise refuse("SG305", "the function leaves a torch mode switched", hint=hint)
+                    self._require_unchanged(tables)
+                    assumptions.require_aliases(graph)
+                    with self.watch.phase(GUARDS):
+                        program = self._program(name, template, effects, graph, modes, assumptions)
+                    return replace(program, record=self.watch.record())
+        finally:
+            restore(context)
+            try:
+                self._put_back(tables, random)
+            finally:
+                self._forget(tables)
+
+    def _forget(self, tables: ModuleTables) -> None:
+        """Let go of all that belongs to the call."""
+        self.session.symbolic.forget_real_tensors()
+        self.args, self.kwargs = (), {}  # what is held here ends with the call, not when Python looks for cycles
+        self.finder.forget()
+        tables.forget()
+        self.session.elsewhere.forget()
+        self.session.dictionaries.forget()
+        self.session.made_modules.forget()
+        self.session.account.forget()
+        self.session.iterators.forget()
+        self._let_go()
+
+    def _put_back(self, tables: ModuleTables, random: RandomStates) -> None:
+        """Undo all that the attempt has done: where something cannot be undone, the rest is.
+
+        Raises:
+            StateLostError: something cannot.
+        """
+        try:
+            with contextlib.ExitStack() as back:
+                back.callback(self.finder.memory.put_back)
+                back.callback(random.put_back)
+                back.callback(tables.restore)
+                back.callback(self.session.settling.put_back)
+                back.callback(self.session.locks.give_back)  # other threads go on, and are to find what there was
+                self.journal.rollback(0, self._outlives)
+        except Exception as error:
+            raised = f"{type(error).__name__}: {error}"
+            raise StateLostError(f"the state from before the capture could not be put back ({raised})") from error
+
+    def _let_go(self) -> None:
+        """Part from all that the attempt was made of: its parts know each other, and lead to the user's objects.
+
+        They live as long as something of it does: a tensor of the capture's in an object that it has made, say.
+        """
+        session = self.session
+        session.root.forget()
+        for each in (session, self.inputs, self.promotion, self):
+            vars(each).clear()
+        session.ended = True  # for what still asks it
+
+    def _note_functions(self) -> None:
+        """Tell the watch which functions ran."""
+        for function in self.functions:
+            self.watch.ran(function.__code__, function.__module__, rewritten=True)
+        for code, namespace in self.session.witness.codes.items():
+            if not self.front_end.is_converted(code):
+                self.watch.ran(code, namespace.get("__name__"), rewritten=False)
+
+    def _returned(self, results: Results, value: Any) -> Template:
+        """The template of what the function returns; what cannot be returned is told of at the line that does."""
+        try:
+            return results.template(value)
+        except Refusal as refusal:
+            lines = returned_by(self._code(), self.session.returns)
+            if lines:
+                sides = (*refusal.error.sides, *(Side("or it is returned here", each) for each in lines[1:]))
+                refusal.error = refusal.error.located(lines[0], sides)
+            raise
+
+    def _stored(self, results: Results, written: list[Write]) -> list[Effect]:
+        """The writes that outlive the call; what cannot be stored is told of at the line that stores it."""
+        try:
+            return results.effects(written, self.session.outer_cells)
+        except Refusal as refusal:
+            line = stored_by(self._code(), results.place)
+            refusal.error = refusal.error if line is None else refusal.error.located(line)
+            raise
+
+    def _code(self) -> CodeType | None:
+        """The code of the captured function; of a module, of its ``forward``."""
+        code = getattr(called_function(self.function, self.args), "__code__", None)
+        return code if isinstance(code, CodeType) else None
+
+    def _argument(self, value: Any, source: Source) -> Any:
+        """What the function gets in place of an argument."""
+        if source not in self.knowledge.promote or not is_exactly(value, (int, float)):
+            return self.inputs.argument(value, source)
+        return self.promotion.argument(value, source)
+
+    def _arguments(self) -> list[tuple[Any, Source]]:
+        positional: list[tuple[Any, Source]] = [(value, Argument(i)) for i, value in enumerate(self.args)]
+        return [*positional, *((value, Argument(name)) for name, value in self.kwargs.items())]
+
+    def _as_they_are(self) -> frozenset[int]:
+        """The ids of the arguments that the code is to get themselves: those it would tell from their copies."""
+        passed = (place for value, source in self._arguments() for place in places_in(value, source))
+        hashed = {id(v) for v, _ in passed if isinstance(v, torch.Tensor)} if self.knowledge.hashed else frozenset()
+        return self.inputs.also_elsewhere(self._arguments()) | self.knowledge.also_elsewhere | hashed
+
+    def _note_unseen(self, written: list[Write]) -> None:
+        """Rely on what was there before: code that is not rewritten may have read what it wrote."""
+        for write in written:
+            place = write.place
+            self.session.rely_on(place)
+            if isinstance(place, AttributePlace) and not isinstance(place.target, Ahead):
+                source = self.finder.find_owner(place.target)
+                if source is not None:
+                    self.session.number_is_written(Attribute(source, place.name), write.before, place.get())
+            elif isinstance(place, GlobalPlace):
+                source = Global(place.namespace["__name__"], place.name)
+                self.session.number_is_written(source, write.before, place.get())
+
+    def _outlives(self, place: Place) -> bool:
+        """Whether a place was there before the capture; what the capture made may keep what was written to it."""
+        if not isinstance(place, (AttributePlace, ContentsPlace)) or place.key in self.promotion.put:
+            return True
+        if isinstance(place.target, (torch.nn.Module, type)) or self.finder.holds(place.target):
+            return True
+        return id(place.target) in self.finder.unopened or self.session.elsewhere.is_old(place.target)
+
+    def _require_unchanged(self, tables: ModuleTables) -> None:
+        """Whatever was written to a module without the journal's knowledge cannot be repeated by the program."""
+        if self.session.left_some_alone:
+            tables.accept_containers()  # what such a function does to them is its own affair
+            self.finder.memory.accept()
+        self.finder.memory.require_unchanged()
+        self.finder.memory.require_apart()
+        changed = tables.restore(keep_added=True, keep_entries=not self.session.ran_unseen)
+        if changed is None:
+            return
+        if makes_modules(changed.now):
+            raise refuse("SG308", f"{changed} is made")
+        self.session.before_unseen_write()
+        raise refuse("SG305", f"{changed} is changed by code that is not rewritten")
+
+    def _call(self, call: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        plain = isinstance(self.function, FunctionType) and not is_torch(self.function.__code__.co_filename)
+        try:
+            staged = plain and self.function.__code__ in self.knowledge.recursive
+            if plain and not staged and not self.front_end.is_converted(self.function.__code__):
+                return self.session.convert(self.function)(*args, **kwargs)
+            if plain or not args or not isinstance(self.function, FunctionType):
+                return call(self.function, *args, **kwargs)
+            if surrounds_with_mode(self.function.__code__) or behind_compiler(self.function) is not None:
+                return call(self.function, *args, **kwargs)
+            return call(MethodType(self.function, args[0]), *args[1:], **kwargs)
+        except Diverged:
+            return None
+
+    @property
+    def _watched(self) -> frozenset[str]:
+        """The attributes whose reads the operators are told of."""
+        return HIDDEN.union(self.knowledge.watch, {"__dict__", "bit_generator", "state", *MODULE_TABLES})
+
+    def _convert(self, function: FunctionType) -> FunctionType:
+        with self.watch.phase(REWRITING), self.session.witness.paused():
+            converted, written_cells = self.front_end.convert(function, self._watched, self.knowledge.tries)
+        if not resumes(function.__code__):
+            self._watch(function, written_cells)
+        return converted
+
+    def _turn_inside_out(self, function: FunctionType) -> tuple[FunctionType, str] | None:
+        with self.watch.phase(REWRITING), self.session.witness.paused():
+            turned = self.front_end.turn_inside_out(function, self._watched, self.knowledge.tries)
+        if turned is None:
+            return None
+        self._watch(function, turned[1])
+        return turned[0], turned[2]
+
+    def _watch(self, function: FunctionType, written_cells: tuple[str, ...]) -> None:
+        if is_polyfill(function.__code__.co_filename):
+            return  # what it reads is ours, and never another
+        if function in self.session.made_functions:
+            self.session.made_and_run.add(function.__code__)
+            return  # nothing of it was there before; what it reads is part of what the function around it does
+        is_first = not self.functions and function is called_function(self.function, self.args)
+        self.functions.append(function)
+        cells = dict(zip(function.__code__.co_freevars, function.__closure__ or ()))
+        for name in written_cells:
+            self._watch_cell(cells[name], name, is_first)
+
+    def _watch_cell(self, cell: Any, name: str, is_first: bool) -> None:
+        """An outer variable that the function assigns: its writes are effects, a number in it is an input.
+
+        Raises:
+            Restart: other code that may have read the number has run already. In the next attempt it is an input from
+                the beginning.
+        """
+        if id(cell) in self.session.outer_cells:
+            return
+        source = self.finder.cell_source(cell)
+        if source is None or self.finder.find(cell) is not None:  # the latter may be written by now
+            return
+        if self.session.is_new(cell):  # of a function that the capture has called, around a class
+            return
+        self.session.outer_cells[id(cell)] = name
+        place = CellPlace(cell, name)
+        value = place.get()
+        if not is_exactly(value, (int, float, bool)) or source in self.knowledge.keep:
+            self.journal.note(place)
+            return
+        if not is_first:
+            raise Restart("promote", source)
+        self.promotion.places.add(place.key)
+        self.journal.write(place, self.promotion.state(value, source))
+
+    def _program(
+        self,
+        name: str | None,
+        template: Template,
+        effects: list[Any],
+        graph: fx.GraphModule,
+        modes: ModeGuard,
+        assumptions: Assumptions,
+    ) -> Program:
+        hidden = self.session.hidden_inputs
+        used = [(i, n) for i, n in zip(self.inputs.inputs, self.inputs.nodes) if n.users or n in hidden]
+        for node in self.inputs.nodes:
+            if not node.users and node not in hidden:
+                erase(next(n for n in graph.graph.nodes if n.name == node.name))
+        graph.recompile()
+        so_far = self.session.account.effects(graph)
+        kept = [*constants(graph), template, effects, self.session.midway, so_far]
+        with waiting_collector():
+            guards = assumptions.guards(graph, kept, modes, self._arguments(), self.written, [i for i, _ in used])
+            guards += self.session.iterators.outside.guards([*effects, *chain(*self.session.midway)])
+        shown = original_of(self.function) or self.function
+        return Program(
+            name or str(stated(shown, "__name__", type(shown).__name__)),
+            place_of(shown),
+            tuple(i for i, _ in used),
+            graph,
+            template,
+            tuple(effects),
+            tuple(guards),
+            tuple(self.session.midway),
+            tuple(self.session.splits),
+            self.session.watched,
+            so_far,
+        )

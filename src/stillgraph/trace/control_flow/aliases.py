@@ -1,0 +1,60 @@
+"""Two names for one container: what a loop carries is made anew in each iteration, and leaves other names behind."""
+
+from __future__ import annotations
+
+import collections
+from collections.abc import Hashable, Iterable, Iterator
+from typing import Any
+
+from stillgraph.trace.control_flow.heap import OlderObjects
+from stillgraph.trace.control_flow.join import is_empty
+from stillgraph.trace.graph.recorder import Recorder
+from stillgraph.trace.heap.exits import Exit
+from stillgraph.trace.heap.journal import MISSING, ContentsPlace, Place
+from stillgraph.trace.values.arrays import StagedArray
+from stillgraph.trace.values.containers import split
+from stillgraph.trace.values.entries import Entry
+
+
+def mutable_containers(value: Any) -> Iterator[Any]:
+    """The containers in a value that can be changed in place."""
+    queue = [value]
+    while queue:
+        item = queue.pop()
+        parts = None if is_empty(item) else split(item)
+        if parts is None:
+            continue
+        if not isinstance(item, (tuple, slice, Exit, Entry, StagedArray)):
+            yield item
+        queue.extend(parts.children)
+
+
+def keys_of_shared(places: dict[Hashable, Place], values: dict[Hashable, Any]) -> set[Hashable]:
+    """The places that hold a container which another of them holds too."""
+    owners: dict[int, list[Hashable]] = {}
+    for key, value in values.items():
+        if not isinstance(places[key], ContentsPlace):
+            for container in mutable_containers(value):
+                owners.setdefault(id(container), []).append(key)
+    return {key for keys in owners.values() if len(keys) > 1 for key in keys}
+
+
+def with_other_names(recorder: Recorder, places: Iterable[Place]) -> list[Place]:
+    """Those of some places whose containers something else leads to as well."""
+    places = [place for place in places if not isinstance(place, ContentsPlace)]
+    held = [(place, place.get()) for place in places]
+    found = [(place, list(mutable_containers(value))) for place, value in held]
+    behind = {id(c): recorder.identities.behind(c) for _, containers in found for c in containers}
+    counts = collections.Counter(id(each) for _, containers in found for c in containers for each in behind[id(c)])
+    if not counts:
+        return []
+    try:
+        for place in places:
+            place.set(MISSING)
+        older = OlderObjects(recorder)
+        older.look()
+    finally:
+        for place, value in held:
+            place.set(value)
+    named = {key for key, each in behind.items() if any(counts[id(c)] > 1 or older.holds(c) for c in each)}
+    return [place for place, inside in found if not named.isdisjoint(map(id, inside))]

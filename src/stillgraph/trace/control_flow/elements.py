@@ -1,0 +1,122 @@
+"""The elements of lists whose lengths only the run knows: which lists these are, and what becomes of their objects."""
+
+from __future__ import annotations
+
+import collections
+import itertools
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from stillgraph.program.types import JoinFailure
+from stillgraph.trace.control_flow.unjoined import is_leaf
+from stillgraph.trace.graph.recorder import Recorder
+from stillgraph.trace.values.containers import Parts, split
+from stillgraph.trace.values.lists import Element, StagedSpread, has_spread, is_mutable, kept_parts, mutable_parts
+
+View = Callable[[Any], Parts | None]  # how a path sees a container: with what it wrote into it
+
+
+def wants_columns(left: Parts, right: Parts, in_loop: bool = False) -> bool:
+    """Whether two lists (tuples, deques) can only be joined by their elements, for want of one known length.
+
+    Two paths may leave tuples of different lengths behind (see `Unjoined`); a loop cannot carry them so.
+    """
+    if left.type is not right.type or not any(left.type is kind for kind in (list, tuple, collections.deque)):
+        return False
+    if len(left.children) == len(right.children) and all(a is b for a, b in zip(left.children, right.children)):
+        return False
+    known = not has_spread((*left.children, *right.children))
+    if known and (len(left.children) == len(right.children) or (left.type is tuple and not in_loop)):
+        return False
+    if left.type is collections.deque and (left.context, right.context) != (None, None):
+        raise JoinFailure("SG203", "a deque with a maximal length that only the run fills")
+    return True
+
+
+def leading(recorder: Recorder, left: Sequence[Any], right: Sequence[Any]) -> int:
+    """How many objects from before the call two lists both begin with: they stay in the list as they are."""
+    pairs = itertools.takewhile(lambda pair: pair[0] is pair[1] and _is_kept(recorder, pair[0]), zip(left, right))
+    return sum(1 for _ in pairs)
+
+
+def _is_kept(recorder: Recorder, value: Any) -> bool:
+    return not isinstance(value, (tuple, StagedSpread)) and not is_leaf(value) and recorder.is_new(value) is False
+
+
+_CHANGED_ELEMENT = "Change it before the branch or loop, or make a new one in the branch or loop for the list."
+
+
+def refuse_changed(children: Sequence[Any], view: View) -> None:
+    """Refuse elements that a path changes: a list of unknown length would copy their values, as they were before.
+
+    Args:
+        children: the elements, of which those that were there before the path are as they were.
+        view: how the path sees a container.
+
+    Raises:
+        JoinFailure: it changes one.
+    """
+    queue, seen = [child for child in children if not is_leaf(child)], set[int]()
+    while queue:
+        value = queue.pop()
+        if id(value) in seen:
+            continue
+        seen.add(id(value))
+        before, after = split(value), view(value)
+        if before is None or after is None:
+            continue
+        kept = len(before.children) == len(after.children) and all(map(operator.is_, before.children, after.children))
+        if not kept or before.context != after.context:
+            kind = type(value).__name__
+            message = f"a {kind} is changed on a path, and is an element of a list of unknown length"
+            raise JoinFailure("SG203", message, _CHANGED_ELEMENT)
+        queue += (child for child in before.children if not is_leaf(child))
+
+
+def freeze_elements(
+    recorder: Recorder, spread: StagedSpread, paths: Sequence[Sequence[Any]], is_older: Callable[[Any], bool]
+) -> None:
+    """Let nobody change the objects whose values the columns of a list have copied.
+
+    Args:
+        recorder: the capture.
+        spread: what stands for the elements from now on.
+        paths: the elements as each path has them; others may be among them that already stand for several.
+        is_older: whether an object was there before the path that has made the list.
+    """
+    identities = recorder.identities
+    copied: list[Any] = []
+    for child in itertools.chain(*paths):
+        if type(child) is StagedSpread:
+            copied += [child] if is_mutable(child.element) else []
+        else:
+            copied += mutable_parts(spread.element, child)
+            for kept in kept_parts(spread.element):
+                if not is_older(kept):
+                    identities.keep(kept)
+    for each in copied:
+        if type(each) is not StagedSpread:
+            identities.freeze(each)
+    identities.copied_into(spread, copied)
+    if any(may_repeat(recorder, spread.element, children) for children in paths):
+        identities.repeat(spread)
+
+
+def may_repeat(recorder: Recorder, element: Element, children: Sequence[Any]) -> bool:
+    """Whether one object that the user could change may stand twice among the elements of a list."""
+    seen: set[int] = set()
+    for child in children:
+        for part in elements_behind(recorder, element, child):
+            if part & seen:
+                return True
+            seen |= part
+    return any(id(child) in recorder.identities.repeated for child in children)
+
+
+def elements_behind(recorder: Recorder, element: Element, child: Any) -> list[set[int]]:
+    """The ids of what each object in an element may be that the user could change; of all, where it stands for many."""
+    identities = recorder.identities
+    if type(child) is StagedSpread:
+        return [set(map(id, (child, *identities.originals(child))))] if is_mutable(child.element) else []
+    return [set(map(id, identities.behind(part))) for part in mutable_parts(element, child)]

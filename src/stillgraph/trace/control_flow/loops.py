@@ -1,0 +1,368 @@
+"""Staging a loop: a test that only the run knows becomes a ``while_loop`` of the program, found by fixpoint."""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import torch
+
+from stillgraph.program.types import JoinFailure
+from stillgraph.trace.control_flow.aliases import mutable_containers, with_other_names
+from stillgraph.trace.control_flow.arms import Arm, continue_arm, leaf_node, run_arm, unify_captures
+from stillgraph.trace.control_flow.elements import freeze_elements
+from stillgraph.trace.control_flow.join import DEAD, Joiner, is_empty
+from stillgraph.trace.control_flow.loop_state import (
+    Fixed,
+    Listed,
+    Slot,
+    State,
+    Tree,
+    build,
+    is_stale,
+    leaves_of,
+    like,
+    slots_of,
+    tree_of,
+    widen,
+)
+from stillgraph.trace.control_flow.staging import NO_EXIT, Block, any_flag, bind_outputs, branch, carried
+from stillgraph.trace.control_flow.tables import joined_place
+from stillgraph.trace.control_flow.unjoined import named
+from stillgraph.trace.control_flow.unknown import leave
+from stillgraph.trace.graph.node_arguments import as_argument
+from stillgraph.trace.graph.recorder import Recorder
+from stillgraph.trace.graph.region import Region
+from stillgraph.trace.heap.assigned import Line, assigned_before, assigned_by
+from stillgraph.trace.heap.exits import Exit, Return
+from stillgraph.trace.heap.journal import AttributePlace, ContentsPlace, Place
+from stillgraph.trace.values.containers import split
+from stillgraph.trace.values.lists import Element, StagedSpread, has_spread, mutable_parts
+
+_MAX_ROUNDS = 12
+Test = Callable[[], Any]  # gives True, False, a tensor or a staged number
+Stays = Callable[[Any, Arm], bool]  # whether the next iteration may find a container of this one again
+
+
+@dataclass
+class _Loop:
+    """A loop being staged: the state of every place it touches, and of its exit."""
+
+    recorder: Recorder
+    noted: list[Place]
+    places: dict[Hashable, Place]
+    state: dict[Hashable, State]
+    exit: State
+    unsettled: str | None = None  # a place that has changed its kind in the last round
+    shared: set[Hashable] = field(default_factory=set)  # places whose containers have other names
+
+    def all_states(self) -> list[State]:
+        """The states of the places and of the exit, in the order in which they are carried."""
+        return [*self.state.values(), self.exit]
+
+    def slots(self) -> list[Slot]:
+        """The carried leaves."""
+        return [slot for state in self.all_states() for slot in slots_of(state)]
+
+
+def loop(
+    recorder: Recorder, test: Test, body: Block, variables: Sequence[Place], dropped: Sequence[Place]
+) -> Exit | None:
+    """Stage ``while test(): body()``.
+
+    What the loop carries is found by running the body on placeholders until the types of its places settle.
+
+    Args:
+        recorder: the capture.
+        test, body: the user's blocks.
+        variables: locals that they assign and that are live at the loop's head or behind it.
+        dropped: the other locals that they assign.
+
+    Returns:
+        The exit of the last iteration (``broke``, ``returned``), or None where the loop certainly ends by its test.
+
+    Raises:
+        JoinFailure: a place changes its kind from one iteration to the next.
+    """
+    noted = [*variables, *dropped]
+    lines = assigned_before(), assigned_by(test, body)
+    if _test_writes(recorder, test, noted):
+        test, body = (lambda: True), _rotated(recorder, test, body, variables, dropped)
+    mark = recorder.symbolic.mark
+    parts = split(NO_EXIT)
+    assert parts is not None
+    state = _Loop(
+        recorder,
+        noted,
+        {p.key: p for p in variables},
+        {p.key: Fixed(p.get()) for p in variables},
+        tree_of(NO_EXIT, parts),
+    )
+    skip = {place.key for place in dropped}
+    decided = len(recorder.watch.decisions)
+    for _ in range(_MAX_ROUNDS):
+        recorder.watch.forget(decided)
+        rebuilt = [state.places[key] for key, each in state.state.items() if isinstance(each, (Tree, Listed))]
+        state.shared = {place.key for place in with_other_names(recorder, rebuilt)} if rebuilt else set()
+        stale = len(recorder.stale)
+        with _trying(recorder) as failed:
+            arm, inputs = _run_body(state, body)
+        changed = len(recorder.stale) > stale  # an iteration finds changed what the one before has let be changed
+        if _settle(state, arm, inputs, mark, skip, lines) and not changed:
+            if failed:
+                recorder.path_fails(failed[0])
+            return _close(state, test, arm, inputs)
+    message = f"after {_MAX_ROUNDS} rounds, an iteration still changes what kind of value it finds"
+    failure = JoinFailure("SG205", message)
+    failure.place, failure.in_loop = state.unsettled, True
+    raise failure
+
+
+@contextlib.contextmanager
+def _trying(recorder: Recorder) -> Iterator[list[BaseException]]:
+    """Collects why paths of a body fail: what a later iteration brings may be what they miss in the first one."""
+    failed: list[BaseException] = []
+    recorder.unsettled.append(failed)
+    try:
+        yield failed
+    finally:
+        recorder.unsettled.pop()
+
+
+def _test_writes(recorder: Recorder, test: Test, noted: list[Place]) -> bool:
+    before = {place.key: place.get() for place in noted}
+    arm = run_arm(recorder, lambda: Return(test()), noted)
+    return any(key not in before or value is not before[key] for key, (_, value) in arm.writes.items())
+
+
+def _rotated(
+    recorder: Recorder, test: Test, body: Block, variables: Sequence[Place], dropped: Sequence[Place]
+) -> Block:
+    """A body that begins with a test which itself assigns variables."""
+
+    def test_then_body() -> Exit | None:
+        go = test()
+        if isinstance(go, bool):
+            return body() if go else Exit(ended=True)
+        return branch(recorder, go, body, lambda: Exit(ended=True), variables, dropped)
+
+    return test_then_body
+
+
+def _run_body(loop_: _Loop, body: Block) -> tuple[Arm, dict[Hashable, Any]]:
+    """Run the body once, every carried leaf a fresh placeholder."""
+    recorder = loop_.recorder
+    region = Region(recorder.region)
+    with recorder.resume(region):
+        inputs = {key: build(state, lambda slot: carried(recorder, region, slot)) for key, state in loop_.state.items()}
+        build(loop_.exit, lambda slot: carried(recorder, region, slot))
+    _freeze_shared(loop_, inputs)
+    arm = Arm(region, writes={key: (loop_.places[key], value) for key, value in inputs.items()})
+    continue_arm(recorder, arm, body, loop_.noted)
+    return arm, inputs
+
+
+def _freeze_shared(loop_: _Loop, values: dict[Hashable, Any]) -> None:
+    """Let nobody change a container that is made anew in each iteration while another name leads to the first one."""
+    for key in loop_.shared:
+        if isinstance(loop_.state[key], (Tree, Listed)):
+            mine = {id(container): container for container in mutable_containers(loop_.places[key].get())}
+            for container in mutable_containers(values[key]):
+                if id(container) not in mine and not loop_.recorder.identities.is_told(container):
+                    loop_.recorder.identities.copy_of(container, mine.values())
+
+
+def _freeze_copies(recorder: Recorder, entry: Any, copy: Any) -> None:
+    """Freeze the containers of two values that are not the same in both."""
+    first, second = ({id(c): c for c in mutable_containers(value)} for value in (entry, copy))
+    for key in first.keys() - second.keys():
+        recorder.identities.freeze(first[key])
+    for key in second.keys() - first.keys():
+        if not recorder.identities.is_told(second[key]):
+            recorder.identities.copy_of(second[key], first.values())
+
+
+def _remember_copies(recorder: Recorder, arm: Arm, result: Any, last: Any) -> None:
+    """Remember which objects from before the loop the containers behind it may be."""
+    older = {id(container): container for container in mutable_containers(last) if arm.is_older(container)}
+    for container in mutable_containers(result) if older else ():
+        if not arm.is_older(container) and not recorder.identities.is_told(container):
+            recorder.identities.copy_of(container, older.values())
+
+
+def _settle(
+    loop_: _Loop,
+    arm: Arm,
+    inputs: dict[Hashable, Any],
+    mark: int,
+    skip: set[Hashable],
+    lines: tuple[Line, Line],
+) -> bool:
+    """Widen the state by what an iteration left; whether it already covered that."""
+    views = split, arm.view
+    joiner = Joiner(loop_.recorder, mark, allow_unjoined=False, is_older=arm.is_older, views=views, lines=lines)
+    settled = True
+    for key, (place, _) in arm.writes.items():
+        if key not in loop_.places and key not in skip:
+            loop_.places[key] = place
+            loop_.state[key] = Fixed(place.get())
+    for key, place in loop_.places.items():
+        before = inputs.get(key, place.get())
+        after = arm.value(place, before)
+        if isinstance(place, AttributePlace):
+            sides = (None, place.get()), (arm.writes.get(key, (None,))[0], after)
+            loop_.places[key] = joined_place(loop_.recorder.journal, place, sides)
+        if after is before and isinstance(loop_.state[key], Fixed):
+            continue
+        joiner.at = place
+        state = widen(joiner, loop_.state[key], after, str(place))
+        if state is not loop_.state[key]:
+            settled = False
+            loop_.unsettled = named(place)
+        loop_.state[key] = state
+    joiner.at = None
+    exit = widen(joiner, loop_.exit, DEAD if arm.diverged else _final(arm.exit), "return")
+    settled = settled and exit is loop_.exit
+    loop_.exit = exit
+    return settled
+
+
+def _final(exit: Exit | None) -> Exit:
+    """An exit as the loop sees it: ``continue`` is the end of the iteration."""
+    return NO_EXIT if exit is None else replace(exit, continued=False)
+
+
+def _close(loop_: _Loop, test: Test, arm: Arm, inputs: dict[Hashable, Any]) -> Exit | None:
+    recorder = loop_.recorder
+    left = {key: arm.value(place, inputs.get(key, place.get())) for key, place in loop_.places.items()}
+    with recorder.resume(arm.region):
+        leaves = [leaf for key, state in loop_.state.items() for leaf in leaves_of(state, left[key], arm.view)]
+        leaves += leaves_of(loop_.exit, DEAD if arm.diverged else _final(arm.exit), arm.view)
+        arm.outputs = [leaf_node(recorder, value, slot.type, slot.place) for slot, value in leaves]
+    check = _run_test(loop_, test)
+    operands = unify_captures(recorder, [check.region, arm.region])
+    test_graph = recorder.region.attribute("test", check.region.close(check.outputs))
+    body_graph = recorder.region.attribute("body", arm.region.close(arm.outputs))
+    slots = loop_.slots()
+    entries = tuple(leaf_node(recorder, slot.entry, slot.type, slot.place) for slot in slots)
+    node = recorder.emit("call_function", torch.ops.higher_order.while_loop, (), {})
+    node.args = (test_graph, body_graph, entries, tuple(operands))
+    values = iter(bind_outputs(recorder, node, [slot.type for slot in slots], [slot.place for slot in slots]))
+    _refuse_lost_names(loop_, arm, inputs)
+    for place in loop_.places.values():
+        recorder.rely_on(place)  # without an iteration it is left as it was
+    stays = _staying(recorder, inputs, left)
+    for key, state in loop_.state.items():
+        if is_stale(state):
+            recorder.journal.write(loop_.places[key], build(state, lambda _: None))
+        made_anew = isinstance(state, (Tree, Listed)) and not isinstance(loop_.places[key], ContentsPlace)
+        if slots_of(state) or made_anew:
+            entry, result = loop_.places[key].get(), build(state, lambda _: next(values))
+            for value in (entry, left[key]):
+                recorder.identities.take_apart(mutable_containers(value))
+            _freeze(recorder, state, left[key], result, arm, stays)
+            leave(recorder, loop_.places[key], result)
+            if key in loop_.shared and isinstance(state, (Tree, Listed)):
+                _freeze_copies(recorder, entry, result)
+            if made_anew:
+                _remember_copies(recorder, arm, result, left[key])
+    exit: Exit = build(loop_.exit, lambda _: next(values))
+    return None if all(flag is False for flag in exit.flags) else exit
+
+
+def _staying(recorder: Recorder, inputs: dict[Hashable, Any], left: dict[Hashable, Any]) -> Stays:
+    """Whether an iteration that puts a container into a list may find it again in the next one.
+
+    Args:
+        recorder: the capture.
+        inputs: what stands in an iteration for what the loop carries: another container in each.
+        left: what it leaves in these places; where that may be one of the former, the next has it as well.
+    """
+    carried = {id(container): container for value in inputs.values() for container in mutable_containers(value)}
+    held = [c for value in left.values() if not _is_listed(value) for c in mutable_containers(value)]
+    again = {id(each) for container in held for each in recorder.identities.behind(container)}
+    return lambda container, arm: id(container) in again if id(container) in carried else arm.is_older(container)
+
+
+def _freeze(recorder: Recorder, state: State, value: Any, result: Any, arm: Arm, stays: Stays) -> None:
+    """Let nobody change the objects that have become elements of a list of unknown length.
+
+    Args:
+        recorder: the capture.
+        state: of a place, or of a part of it.
+        value: what an iteration leaves there.
+        result: what is there behind the loop.
+        arm: the iteration.
+        stays: whether the next iteration may find a container again.
+    """
+    parts, made = (None, None) if is_empty(value) else (arm.view(value), split(result))
+    if parts is None or made is None:
+        return
+    if isinstance(state, Listed):
+        entry = () if is_empty(state.entry) else state.entry
+        begin = len(state.begin)
+        for spread in made.children[begin:]:
+            freeze_elements(recorder, spread, (entry, parts.children[begin:]), arm.is_older)
+            if any(stays(each, arm) for c in parts.children[begin:] for each in _put_in(recorder, spread.element, c)):
+                recorder.identities.repeat(spread)
+    elif isinstance(state, Tree):
+        for child, inner, out in zip(state.children, like(state, parts).children, made.children):
+            _freeze(recorder, child, inner, out, arm, stays)
+
+
+def _put_in(recorder: Recorder, element: Element, child: Any) -> list[Any]:
+    """The objects that the user could change of which an iteration puts copies into a list."""
+    put = recorder.identities.originals(child) if type(child) is StagedSpread else mutable_parts(element, child)
+    return [each for part in put for each in recorder.identities.behind(part)]
+
+
+def _is_listed(value: Any) -> bool:
+    return isinstance(value, (list, tuple, collections.deque)) and has_spread(value)
+
+
+def _refuse_lost_names(loop_: _Loop, arm: Arm, inputs: dict[Hashable, Any]) -> None:
+    """Refuse an iteration that leaves one container in two places: behind the loop they would be two."""
+    seen: dict[int, Any] = {}
+    for key, state in loop_.state.items():
+        place = loop_.places[key]
+        if isinstance(place, ContentsPlace) or not isinstance(state, (Tree, Listed)):
+            continue
+        mine = {id(c): c for c in mutable_containers(arm.value(place, inputs.get(key, place.get())))}
+        if mine.keys() & seen.keys():
+            other = next(seen[container] for container in mine if container in seen)
+            kind = type(next(held for container, held in mine.items() if container in seen)).__name__
+            names = f"'{named(place)}' and '{named(other)}'"
+            raise JoinFailure("SG203", f"{names} are one {kind} after an iteration, of which the loop would make two")
+        seen.update(dict.fromkeys(mine, place))
+
+
+def _run_test(loop_: _Loop, test: Test) -> Arm:
+    """The test's region: it says no once an iteration has left the loop, without asking the user's test again."""
+    recorder = loop_.recorder
+    region = Region(recorder.region)
+    with recorder.resume(region):
+        values = {key: build(state, lambda slot: carried(recorder, region, slot)) for key, state in loop_.state.items()}
+        exit: Exit = build(loop_.exit, lambda slot: carried(recorder, region, slot))
+    arm = Arm(region, writes={key: (loop_.places[key], value) for key, value in values.items()})
+
+    def guarded() -> Exit | None:
+        if all(flag is False for flag in exit.flags):
+            return Return(test())
+        left = any_flag(exit)
+        return branch(recorder, left, lambda: Return(False), lambda: Return(_truth(recorder, test())), (), ())
+
+    continue_arm(recorder, arm, guarded, loop_.noted)
+    with recorder.resume(region):
+        assert arm.exit is not None
+        arm.outputs = [as_argument(recorder, arm.exit.value)]
+    return arm
+
+
+def _truth(recorder: Recorder, value: Any) -> Any:
+    """A predicate as a staged truth value."""
+    if not isinstance(value, torch.Tensor):
+        return value
+    return recorder.fresh_result(bool, recorder.emit("call_function", bool, (value,), {}))

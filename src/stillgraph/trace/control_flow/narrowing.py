@@ -1,0 +1,352 @@
+"""What is known of conditions where the program is being recorded, and so of values that are None on some path."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import operator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.utils._pytree import is_namedtuple_instance
+
+from stillgraph.core.lookup import is_exactly
+from stillgraph.program.constants import Known
+from stillgraph.program.operations import is_unbound
+from stillgraph.program.types import JoinFailure, ListType, TableType, Type
+from stillgraph.trace.code.signals import Diverged
+from stillgraph.trace.control_flow.arms import emit_raise
+from stillgraph.trace.control_flow.staging import branch
+from stillgraph.trace.control_flow.unjoined import Picked, Unjoined, alternatives, is_leaf
+from stillgraph.trace.graph.recorder import Recorder
+from stillgraph.trace.graph.region import Region
+from stillgraph.trace.heap.exits import Return
+from stillgraph.trace.heap.journal import MISSING
+from stillgraph.trace.values.numbers import StagedNumber, plain
+from stillgraph.trace.values.several import in_graph
+
+
+@dataclass(frozen=True, eq=False)
+class _Follows:
+    """Where ``condition`` is ``when``, so is ``flag``; if ``when`` is None, the one is always the other's opposite."""
+
+    condition: Any
+    flag: Any
+    when: bool | None
+    version: int | None  # of a condition that is a tensor: it says nothing any more once it has been written
+
+    @property
+    def holds(self) -> bool:
+        """Whether the condition is still what it was."""
+        return self.version == _version(self.condition)
+
+
+def _version(condition: Any) -> int | None:
+    """How often a tensor has been written, as autograd counts it; None of what is none, or is of inference mode."""
+    if not isinstance(condition, torch.Tensor):
+        return None
+    with torch._C.DisableTorchFunction():
+        return None if condition.is_inference() else condition._version
+
+
+@dataclass(frozen=True, eq=False)
+class _Learned:
+    """A condition that is decided from some point of a region on: where it is not, the program has raised."""
+
+    flag: Any
+    region: Region
+    value: bool
+
+
+def is_optional(value: Any) -> bool:
+    """Whether a staged value stands for ``None`` on some path, be that the one being recorded or not."""
+    return isinstance(value, (torch.Tensor, StagedNumber)) and bool(
+        getattr(value, "stillgraph_optional", (False, False))[0]
+    )
+
+
+def may_be_unbound(value: Any) -> bool:
+    """Whether a staged value stands, on some path, for that of a variable that has none."""
+    if isinstance(value, Picked):
+        return _UNBOUND in value.stillgraph_known()
+    return is_leaf(value) and bool(getattr(value, "stillgraph_optional", (False, False))[1])
+
+
+_UNBOUND = Known(MISSING)
+
+
+def leaves(value: Any) -> Iterator[Any]:
+    """What is in a value, plain containers taken apart."""
+    if is_exactly(value, (list, tuple)) or is_namedtuple_instance(value):
+        for each in value:
+            yield from leaves(each)
+    elif type(value) is dict:
+        for each in value.values():
+            yield from leaves(each)
+    elif type(value) is slice:
+        yield from (value.start, value.stop, value.step)
+    else:
+        yield value
+
+
+def exchanged(value: Any, old: Any, new: Any) -> Any:
+    """The same with one leaf exchanged; a container in which it is not stays itself."""
+    if value is old:
+        return new
+    if not any(leaf is old for leaf in leaves(value)):
+        return value
+    if type(value) is dict:
+        return {key: exchanged(each, old, new) for key, each in value.items()}
+    if type(value) is slice:
+        return slice(*(exchanged(each, old, new) for each in (value.start, value.stop, value.step)))
+    items = [exchanged(each, old, new) for each in value]
+    return type(value)(*items) if is_namedtuple_instance(value) else type(value)(items)
+
+
+class Narrowing(Recorder):
+    """A recorder that knows in which arms it is, and what the conditions of these say of others."""
+
+    def __init__(self, lift: Callable[[torch.Tensor], Any], demanded: Callable[[Any, str], Any]) -> None:
+        super().__init__(lift, demanded)
+        self._taken: dict[int, bool] = {}  # the staged conditions in whose arms we are, and which arm it is
+        self.learned: list[_Learned] = []
+        self._follows: dict[int, list[_Follows]] = {}  # by a condition: what else is decided with it
+        self._certain: dict[int, tuple[Any, bool, int | None]] = {}  # values whose truth is known, how, and versions
+        self._choices: dict[int, tuple[Any, tuple[int, ...]]] = {}  # by a number: it, and which it may be
+        self._entries: dict[Known, int] = {}
+        self._picked: dict[int, tuple[Any, dict[Known, list[Any]]]] = {}  # by a number: it, and what says of each entry
+        self._absences: dict[int, tuple[Any, Any]] = {}  # by a value that may be None: it, and whether it is
+        self._unbound: dict[int, tuple[Any, Any]] = {}  # the same of what a variable holds that may have no value
+
+    # ---- conditions
+    @contextlib.contextmanager
+    def assuming(self, predicate: Any, taken: bool) -> Iterator[None]:
+        """As `Recorder.assuming`: a value that depends on the condition is the one of its two values."""
+        before = dict(self._taken)
+        conditions = self._conditions(predicate, taken)
+        self._taken = {id(condition): value for condition, value in conditions} | before
+        try:
+            with self.symbolic.learned_inside():
+                for condition, value in conditions:
+                    self.symbolic.assume(plain(condition), value)
+                yield
+        finally:
+            self._taken = before
+
+    def learn(self, predicate: Any, taken: bool) -> None:
+        """As `Recorder.learn`."""
+        for condition, value in self._conditions(predicate, taken):
+            self.learned.append(_Learned(condition, self.region, value))
+            self.symbolic.assume(plain(condition), value)
+
+    def decided(self, flag: Any) -> bool | None:
+        """How a staged condition is decided where we are; None if only the run knows."""
+        known = self._taken.get(id(flag))
+        if known is not None:
+            return known
+        for each in self.learned:
+            if each.flag is flag and _is_within(self.region, each.region):
+                return each.value
+        return None
+
+    def _conditions(self, predicate: Any, taken: bool) -> list[tuple[Any, bool]]:
+        """The conditions that are decided with one, and how."""
+        found: dict[int, tuple[Any, bool]] = {}
+        queue = [(predicate, taken)]
+        while queue:
+            condition, value = queue.pop()
+            if id(condition) in found:
+                continue
+            found[id(condition)] = condition, value
+            for follows in self._follows.get(id(condition), ()):
+                if follows.holds and (follows.when is None or follows.when is value):
+                    queue.append((follows.flag, not value if follows.when is None else value))
+        return list(found.values())
+
+    def implies(self, result: Any, when: bool, flag: Any) -> None:
+        """As `Recorder.implies`."""
+        self._follows.setdefault(id(result), []).append(_Follows(result, flag, when, _version(result)))
+
+    def is_certainly(self, value: Any, truth: bool) -> None:
+        """As `Recorder.is_certainly`."""
+        self._certain[id(value)] = value, truth, _version(value)
+
+    def known_truth(self, value: Any) -> bool | None:
+        """As `Recorder.known_truth`."""
+        known = self._certain.get(id(value))
+        return known[1] if known is not None and known[2] == _version(value) else None
+
+    def opposite(self, flag: Any) -> Any:
+        """As `Recorder.opposite`, and remember that each is the other's."""
+        for follows in self._follows.get(id(flag), ()):
+            if follows.when is None and self.region.holds(follows.flag):
+                return follows.flag
+        result = super().opposite(flag)
+        for condition, other in ((result, flag), (flag, result)):
+            self._follows.setdefault(id(condition), []).append(_Follows(condition, other, None, _version(condition)))
+        return result
+
+    # ---- values that are one of a table of constants
+    def choices_of(self, value: Any) -> tuple[int, ...] | None:
+        """The few whole numbers of which a value is one, where nothing has been computed with them."""
+        if type(value) is int:
+            return (value,)
+        return self._choices[id(value)][1] if id(value) in self._choices else None
+
+    def is_one_of(self, value: Any, choices: tuple[int, ...]) -> None:
+        """As `Recorder.is_one_of`."""
+        self._choices[id(value)] = value, choices
+
+    def entry_number(self, entry: Known) -> int:
+        """As `Recorder.entry_number`."""
+        return self._entries.setdefault(entry, len(self._entries))
+
+    def entry_of(self, value: Any) -> Any:
+        """As `Recorder.entry_of`."""
+        if isinstance(value, Picked):
+            return value.stillgraph_number()
+        if not isinstance(value, Unjoined):
+            return self.entry_number(Known(value))
+        known = alternatives(value)
+        flag = known.flag if isinstance(known.flag, bool) else self.decided(known.flag)
+        sides = (functools.partial(self.entry_of, side) for side in (known.left, known.right))
+        return self.on_each_path(known.flag if flag is None else flag, *sides)
+
+    def is_entry(self, number: Any, entry: Known) -> Any:
+        """As `Recorder.is_entry`: a plain truth value where that is known, otherwise a staged one."""
+        possible = self.possible_entries(number, (entry,))
+        asked = self._picked.setdefault(id(number), (number, {}))[1]
+        if not possible:
+            return False
+        for flag in asked.setdefault(entry, []):
+            if self.decided(flag):
+                return True
+            if self.region.holds(flag):
+                return flag
+        node = self.emit("call_function", operator.eq, (number, self.entry_number(entry)), {})
+        flag = self.fresh_result(bool, node)
+        asked[entry].append(flag)
+        return flag
+
+    def possible_entries(self, number: Any, entries: tuple[Known, ...]) -> tuple[Known, ...]:
+        """As `Recorder.possible_entries`, as far as conditions of the arms around tell."""
+        asked = self._picked.get(id(number), (number, {}))[1]
+        told = [(entry, self.decided(flag)) for entry, flags in asked.items() for flag in flags]
+        certain = next((entry for entry, holds in told if holds), None)
+        if certain is not None:
+            return (certain,) if certain in entries else ()
+        excluded = {entry for entry, holds in told if holds is False}
+        return tuple(entry for entry in entries if entry not in excluded)
+
+    def tells_entry(self, value: Any, entry: Known, flag: Any, when: bool) -> None:
+        """As `Recorder.tells_entry`."""
+        number, flag = in_graph(value), flag if when else self.opposite(flag)
+        self._picked.setdefault(id(number), (number, {}))[1].setdefault(entry, []).append(flag)
+
+    def type_of(self, value: Any) -> Type:
+        """As `Recorder.type_of`."""
+        return TableType(entries=value.stillgraph_known()) if type(value) is Picked else super().type_of(value)
+
+    # ---- values that are None on some path
+    def instantiate(self, type_: Type) -> Any:
+        """As `Recorder.instantiate`."""
+        if isinstance(type_, TableType):
+            held = [entry.value for entry in type_.entries]
+            self.has_optionals = self.has_optionals or any(value is None for value in held)
+            self.has_unset = self.has_unset or any(value is MISSING for value in held)
+            return Picked(self.fresh_number(int), type_.entries)
+        if not isinstance(type_, ListType) and type_.may_be_none:
+            self.has_optionals = True
+        return super().instantiate(type_)
+
+    def absence(self, value: Any) -> Any:
+        """``value is None``: a plain truth value where that is known, otherwise a staged one."""
+        if not is_optional(value):
+            return value is None
+        return self._asked(self._absences, operator.is_, value, None)
+
+    def unboundness(self, value: Any) -> Any:
+        """Whether the variable with a value has none on the path taken: plain where that is known, otherwise staged."""
+        if not may_be_unbound(value):
+            return False
+        if isinstance(value, Picked):
+            return self.is_entry(value.stillgraph_number(), _UNBOUND)
+        return self._asked(self._unbound, is_unbound, value)
+
+    def known_unboundness(self, value: Any) -> bool | None:
+        """As `Recorder.known_unboundness`."""
+        if isinstance(value, Picked):
+            return None if self.possible_entries(value.stillgraph_number(), (_UNBOUND,)) else False
+        known = self._unbound.get(id(value))
+        return None if known is None else self.decided(known[1])
+
+    def _asked(self, asked: dict[int, tuple[Any, Any]], question: Callable[..., Any], value: Any, *more: Any) -> Any:
+        known = asked.get(id(value))
+        if known is None or not self.region.holds(known[1]):
+            flag = self.fresh_result(bool, self.emit("call_function", question, (value, *more), {}))
+            known = asked[id(value)] = value, flag
+        decided = self.decided(known[1])
+        return known[1] if decided is None else decided
+
+    def known_absence(self, value: Any) -> bool | None:
+        """As `Recorder.known_absence`."""
+        known = self._absences.get(id(value)) if is_optional(value) else None
+        return None if known is None else self.decided(known[1])
+
+    def may_be_none(self, value: Any) -> bool:
+        """Whether a staged value may be ``None`` where we are."""
+        return is_optional(value) and self.known_absence(value) is not False
+
+    def with_or_without(self, value: Any, use: Callable[[Any], Any]) -> Any:
+        """``use(None)`` where a value is ``None``, ``use(value)`` where it is not, as of an `Unjoined` value.
+
+        What the former raises, because nobody expects ``None`` there, is raised in the run.
+        """
+        absent = self.absence(value)
+        if isinstance(absent, bool):
+            return use(None if absent else value)
+        kind = "tensor" if isinstance(value, torch.Tensor) else "number"
+        failure = JoinFailure("SG203", f"None on one path, a {kind} on the other")
+
+        def one(side: Any) -> Any:
+            if side is not None:
+                return use(side)
+            try:
+                return use(None)
+            except (TypeError, AttributeError) as error:
+                emit_raise(self, error)
+                raise Diverged from None
+
+        return self.either(Unjoined(absent, None, value, self.region.node_of(value).name, failure), one)
+
+    def is_true(self, value: Any, truth: Callable[[Any], Any]) -> Any:
+        """``bool(value)`` of a value that may be ``None``; ``truth`` is its truth where it is not."""
+        absent = self.absence(value)
+        if isinstance(absent, bool):
+            return False if absent else truth(value)
+        there = self.opposite(absent)
+        exit = branch(self, there, lambda: Return(truth(value)), lambda: Return(False), (), ())
+        assert exit is not None
+        if isinstance(exit.value, StagedNumber):
+            self.implies(exit.value, True, there)
+        return exit.value
+
+    def on_each_path(self, condition: Any, then: Callable[[], Any], otherwise: Callable[[], Any]) -> Any:
+        """What one gives where a staged condition holds, and the other where not."""
+        if isinstance(condition, bool):
+            return then() if condition else otherwise()
+        exit = branch(self, condition, lambda: Return(then()), lambda: Return(otherwise()), (), ())
+        assert exit is not None
+        return exit.value
+
+
+def _is_within(region: Region, outer: Region) -> bool:
+    each: Region | None = region
+    while each is not None:
+        if each is outer:
+            return True
+        each = each.parent
+    return False
+

@@ -1,0 +1,442 @@
+"""The adapter to torch's private shape machinery: fake tensors, symbolic sizes and their guards.
+
+Everything here that torch may rename lives in this module alone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import logging
+import re
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from typing import Any
+
+import torch
+from torch import fx
+from torch._subclasses.fake_tensor import (
+    DataDependentOutputException,
+    DynamicOutputShapeException,
+    FakeTensor,
+    FakeTensorMode,
+    UnsupportedFakeTensorException,
+    UnsupportedOperatorException,
+)
+from torch.fx._lazy_graph_module import _LazyGraphModule
+from torch.fx.experimental.symbolic_shapes import (
+    DimDynamic,
+    GuardOnDataDependentSymNode,
+    ShapeEnv,
+    StatelessSymbolicContext,
+    free_unbacked_symbols,
+    statically_known_true,
+)
+from torch.overrides import _get_current_function_mode_stack
+from torch.utils._device import DeviceContext, _device_constructors
+from torch.utils._python_dispatch import _disable_current_modes
+from torch.utils._sympy.numbers import int_oo
+from torch.utils._sympy.value_ranges import ValueRanges
+
+from stillgraph.core.diagnostics import refuse
+from stillgraph.program.facts.size_facts import Undo, assume, learned_inside, of_any_size
+from stillgraph.trace.code.frames import here
+from stillgraph.trace.fakes import sparse_fakes
+
+__all__ = [
+    "DATA_DEPENDENT",
+    "WANTS_INTEGERS",
+    "FakeTensor",
+    "GuardOnDataDependentSymNode",
+    "Symbolic",
+    "UnsupportedFakeTensorException",
+    "count_elements",
+    "default_device",
+    "graph_module",
+    "is_fake",
+    "is_hidden",
+    "is_loaded",
+    "is_nested",
+    "is_unknown",
+    "known_false",
+    "known_true",
+    "load_shapes",
+    "load_symbols",
+    "makes_tensors",
+    "under_transform",
+    "without_dispatch_modes",
+    "without_traces_of_failing_kernels",
+]
+
+DATA_DEPENDENT = (
+    GuardOnDataDependentSymNode,
+    DataDependentOutputException,
+    DynamicOutputShapeException,
+    UnsupportedOperatorException,
+    UnsupportedFakeTensorException,  # so says torch 2.11 of quantised tensors
+)
+
+
+WANTS_INTEGERS = "expected to contain only concrete integers"
+"""What torch says where its code in C++ takes plain sizes alone."""
+
+_SIZES: Any = ValueRanges(0, int_oo)
+_FAKE_LOGGER = logging.getLogger("torch._subclasses.fake_tensor")
+
+
+@contextlib.contextmanager
+def without_traces_of_failing_kernels() -> Iterator[None]:
+    """Keep torch from logging a trace of its own for an operation that raises: the exception says it all."""
+
+    def reject(record: logging.LogRecord) -> bool:
+        return record.levelno < logging.ERROR
+
+    _FAKE_LOGGER.addFilter(reject)
+    try:
+        yield
+    finally:
+        _FAKE_LOGGER.removeFilter(reject)
+
+
+@contextlib.contextmanager
+def without_dispatch_modes() -> Iterator[None]:
+    """Keep the capture from the user's own dispatch modes: one that counts would count what is never computed."""
+    with _disable_current_modes():
+        yield
+
+
+@contextlib.contextmanager
+def kernels_in_python() -> Iterator[None]:
+    """Let torch run the operators that have a form in Python as well by that, which takes symbols for sizes."""
+    from torch._dispatch.python import enable_python_dispatcher
+
+    with enable_python_dispatcher():
+        yield
+
+
+def is_fake(value: Any) -> bool:
+    """Whether ``value`` is a tensor without data."""
+    return isinstance(value, FakeTensor)
+
+
+def is_hidden(value: Any) -> bool:
+    """Whether a tensor is what autograd finds behind a value of which the capture does not know where it is from."""
+    return getattr(value, "stillgraph_hidden", False) is True
+
+
+def known_true(condition: torch.SymBool | bool) -> bool:
+    """Whether a symbolic condition holds whatever the sizes are."""
+    with torch._C.DisableTorchFunction():
+        return bool(statically_known_true(condition))
+
+
+def known_false(condition: torch.SymBool | bool) -> bool:
+    """Whether a symbolic condition fails whatever the sizes are."""
+    with torch._C.DisableTorchFunction():
+        return bool(statically_known_true(torch.sym_not(condition)))
+
+
+def is_unknown(size: Any) -> bool:
+    """Whether only the run knows a size, and no argument tells it."""
+    return isinstance(size, torch.SymInt) and bool(free_unbacked_symbols(size))
+
+
+def under_transform() -> bool:
+    """Whether a transform of `torch.func` (``grad``, ``vmap``, …) is at work in this thread."""
+    return bool(torch._C._are_functorch_transforms_active())
+
+
+def graph_module(holder: torch.nn.Module, graph: fx.Graph, class_name: str) -> fx.GraphModule:
+    """A graph as a module whose Python is written when it is first asked for: torch keeps that text forever."""
+    return _LazyGraphModule(holder, graph, class_name=class_name)
+
+
+def default_device() -> torch.device | None:
+    """The device that this thread makes tensors on unless told otherwise, if one is set."""
+    stack = _get_current_function_mode_stack()
+    return next((mode.device for mode in stack if isinstance(mode, DeviceContext)), None)
+
+
+def makes_tensors(function: Any) -> bool:
+    """Whether a torch function makes tensors on the default device."""
+    return function in _device_constructors()
+
+
+# ---- what torch loads once in a process, when it is first needed
+@functools.cache
+def load_shapes() -> None:
+    """Let torch load what it needs for shapes: a part of dynamo."""
+    ShapeEnv()
+
+
+@functools.cache
+def load_symbols() -> None:
+    """Let torch load what it needs for symbols: most of Inductor and of `torch.export`."""
+    ShapeEnv().create_unbacked_symint()
+
+
+def is_loaded(load: Any) -> bool:
+    """Whether one of these two has been called."""
+    return bool(load.cache_info().currsize)
+
+
+def count_elements(tensor: torch.Tensor) -> None:
+    """Let torch work out how many elements a tensor has.
+
+    It does so when it is first asked, by what it knows of sizes then, and keeps the answer: in an arm that may be less
+    than true elsewhere.
+    """
+    with torch._C.DisableTorchFunction():
+        if not all(isinstance(size, int) for size in tensor.shape):
+            tensor.numel()
+
+
+def is_nested(tensor: torch.Tensor) -> bool:
+    """Whether a tensor is nested, or has the memory of one, of which torch makes fakes for a symbol of its own.
+
+    To be asked where torch functions are disabled.
+    """
+    base = tensor._base
+    return tensor.is_nested or (base is not None and base.is_nested)
+
+
+def cannot_be_fake(tensor: torch.Tensor, error: Exception) -> BaseException:
+    """The refusal of a tensor of a kind that torch has no tensors without data of."""
+    if tensor.is_quantized:
+        hint = "Call dequantize() on it outside the static function, and what computes with it as it is."
+        return refuse("SG304", "a quantized tensor cannot be part of a program", location=here(), hint=hint)
+    message = f"a {type(tensor).__name__} of layout {tensor.layout} cannot be part of a program ({error})"
+    return refuse("SG304", message, location=here())
+
+
+class _Environment(ShapeEnv):
+    """torch's environment for symbols, which tells when torch is about to load what it needs for them.
+
+    Args:
+        loading: is entered while it does.
+    """
+
+    def __init__(self, loading: Callable[[], AbstractContextManager[None]]) -> None:
+        self.loading = loading
+        super().__init__(specialize_zero_one=False, duck_shape=False)
+
+    def load(self) -> None:
+        """Be ready for the first symbol."""
+        if not is_loaded(load_symbols):
+            with self.loading():
+                load_symbols()
+
+    def create_unbacked_symint(self, *args: Any, **kwargs: Any) -> torch.SymInt:
+        self.load()
+        return super().create_unbacked_symint(*args, **kwargs)
+
+    def create_unbacked_symfloat(self, *args: Any, **kwargs: Any) -> torch.SymFloat:
+        self.load()
+        return super().create_unbacked_symfloat(*args, **kwargs)
+
+    def create_unbacked_symbool(self, *args: Any, **kwargs: Any) -> torch.SymBool:
+        self.load()
+        return super().create_unbacked_symbool(*args, **kwargs)
+
+    def create_symbol(self, *args: Any, **kwargs: Any) -> Any:
+        positive = kwargs.pop("positive", True)
+        kwargs["positive"] = None
+        symbol = super().create_symbol(*args, **kwargs)
+        if positive and symbol.is_Symbol:
+            self.var_to_range[symbol] &= _SIZES  # torch takes a size for a positive number: it may be 0
+        return symbol
+
+
+class _FakeMode(FakeTensorMode):
+    """torch's mode of fake tensors, which can refuse to take a symbol for the one size that it had in the example.
+
+    So does torch where its code in C++ asks for plain sizes: that of ``matmul`` before torch 2.13.
+    """
+
+    refuses = False
+
+    def dispatch(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if self.refuses and func is torch.ops.aten.size.default and any(map(_is_symbol, args[0].shape)):
+            raise RuntimeError(WANTS_INTEGERS)
+        if func in _QUANTIZING:
+            raise UnsupportedFakeTensorException("quantized")
+        if func is sparse_fakes.COUNTS:
+            raise DataDependentOutputException(func)
+        result = super().dispatch(func, types, args, kwargs)
+        return sparse_fakes.as_counted(self, func, args, result)
+
+
+_QUANTIZING = frozenset(
+    getattr(packet, overload)
+    for packet in (torch.ops.aten.quantize_per_tensor, torch.ops.aten.quantize_per_channel)
+    for overload in packet.overloads()
+)
+"""Of the first, torch says that it gives a tensor of numbers that are not quantized."""
+
+
+def _is_symbol(size: Any) -> bool:
+    return isinstance(size, torch.SymInt) and not size.node.expr.is_number
+
+
+class Symbolic:
+    """One capture's fake tensors and symbols.
+
+    Args:
+        loading: is entered while torch loads what it needs for the first symbol of the process.
+    """
+
+    def __init__(self, loading: Callable[[], AbstractContextManager[None]] = contextlib.nullcontext) -> None:
+        self.shape_env = _Environment(loading)
+        self.fake_mode = _FakeMode(shape_env=self.shape_env, allow_non_fake_inputs=False)
+
+    def forget_real_tensors(self) -> None:
+        """Let go of the capture, and of the weak references to real tensors.
+
+        With these, ``torch.utils.swap_tensors`` refuses a tensor.
+        """
+        self.shape_env.loading = contextlib.nullcontext
+        describer = self.fake_mode.fake_tensor_converter.meta_converter.describer
+        describer.lookup_tensor.clear()
+        describer.lookup_storage.clear()
+
+    @contextlib.contextmanager
+    def without_plain_sizes(self) -> Iterator[None]:
+        """In the body torch's code in C++ that asks for plain sizes raises `WANTS_INTEGERS` where they are symbols."""
+        before, self.fake_mode.refuses = self.fake_mode.refuses, True
+        try:
+            yield
+        finally:
+            self.fake_mode.refuses = before
+
+    @contextlib.contextmanager
+    def unremembered(self) -> Iterator[None]:
+        """In the body torch does not remember what operations give: it is for those on sizes with symbols.
+
+        The next one has other symbols, so that torch would hardly find it; to note it takes as long as to run it.
+        """
+        before, self.fake_mode.cache_enabled = self.fake_mode.cache_enabled, False
+        try:
+            yield
+        finally:
+            self.fake_mode.cache_enabled = before
+
+    def fake(self, tensor: torch.Tensor) -> torch.Tensor:
+        """The fake counterpart of a real tensor, with its exact sizes."""
+        return self._from(tensor, static_shapes=True)
+
+    def fake_apart(self, tensor: torch.Tensor) -> torch.Tensor:
+        """One more fake counterpart of a tensor that has one already."""
+        return self._from(self.apart(tensor), static_shapes=True)
+
+    def _from(self, tensor: torch.Tensor, **options: Any) -> torch.Tensor:
+        """A fake, whatever filters the user has: torch looks at ``grad``, and warns where no leaf is asked for it."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            with torch._C.DisableTorchFunction():
+                nested = is_nested(tensor)
+            if nested:
+                raise cannot_be_fake(tensor, ValueError("each of its parts has a size of its own"))
+            try:
+                return self.fake_mode.from_tensor(tensor, **options)
+            except UnsupportedFakeTensorException as error:
+                raise cannot_be_fake(tensor, error) from error
+
+    @staticmethod
+    def apart(tensor: torch.Tensor) -> torch.Tensor:
+        """A tensor like another: torch keeps one fake for each."""
+        return tensor.detach().requires_grad_(tensor.requires_grad)
+
+    def fake_dynamic(self, tensor: torch.Tensor, symbolic: tuple[bool, ...], name: str) -> torch.Tensor:
+        """The fake counterpart of an argument, with a symbol for every dimension that ``symbolic`` marks."""
+        self.shape_env.load()
+        from torch._dynamo.source import ConstantSource  # only here: it pulls in a part of dynamo
+
+        sizes = [DimDynamic.DYNAMIC if s else DimDynamic.STATIC for s in symbolic]
+        context: Any = StatelessSymbolicContext(dynamic_sizes=sizes, constraint_sizes=[None] * len(sizes))
+        with of_any_size(self.shape_env):
+            fake = self._from(tensor, source=ConstantSource(name), symbolic_context=context)
+        count_elements(fake)
+        return fake
+
+    def learned_inside(self) -> AbstractContextManager[None]:
+        """Forget in the end what is learned of sizes meanwhile: it holds on one path."""
+        return learned_inside(self.shape_env)
+
+    def of_any_size(self) -> AbstractContextManager[None]:
+        """Forget in the end that sizes of inputs are not 0."""
+        return of_any_size(self.shape_env) if self.shape_env.backed_var_to_val else contextlib.nullcontext()
+
+    def before(self) -> Undo:
+        """What is known of sizes now."""
+        return Undo(self.shape_env)
+
+    def assume(self, condition: Any, holds: bool) -> None:
+        """Let a condition be known to hold, or not to, if it is one on sizes.
+
+        Args:
+            condition: what stands for a truth value.
+            holds: what it is.
+        """
+        if isinstance(condition, torch.SymBool):
+            assume(self.shape_env, condition.node.expr, holds)
+
+    def fresh_int(self) -> torch.SymInt:
+        """An integer of which nothing is known."""
+        return self.shape_env.create_unbacked_symint()
+
+    def fresh_float(self) -> torch.SymFloat:
+        """A float of which nothing is known."""
+        return self.shape_env.create_unbacked_symfloat()
+
+    def fresh_bool(self) -> torch.SymBool:
+        """A truth value of which nothing is known."""
+        return self.shape_env.create_unbacked_symbool()
+
+    def fresh_size(self) -> torch.SymInt:
+        """A size of which nothing is known but that it is not negative."""
+        size = self.shape_env.create_unbacked_symint()
+        with torch._C.DisableTorchFunction():
+            torch._check(size >= 0)
+        return size
+
+    def empty(
+        self,
+        shape: tuple[Any, ...],
+        dtype: torch.dtype,
+        device: torch.device,
+        requires_grad: bool,
+        grad_differs: bool = False,
+        layout: torch.layout = torch.strided,
+    ) -> Any:
+        """A fresh fake tensor; with ``requires_grad`` it is the result of an operation, not a leaf."""
+        with torch._C.DisableTorchFunction(), self.fake_mode, torch.enable_grad():
+            tensor = torch.empty(shape, dtype=dtype, device=device, layout=layout)
+            count_elements(tensor)
+            if not requires_grad:
+                return tensor
+            hidden: Any = tensor.requires_grad_()
+            hidden.stillgraph_hidden = True
+            hidden.stillgraph_grad_differs = grad_differs
+            return hidden.clone()
+
+    @staticmethod
+    def python_text(expression: Any) -> str:
+        """A condition on sizes as Python."""
+        from torch.utils._sympy.printers import PythonPrinter
+
+        return str(PythonPrinter().doprint(expression))
+
+    @property
+    def mark(self) -> int:
+        """A point in the numbering of data-dependent symbols, for `is_newer`."""
+        return int(str(self.fresh_int().node.expr).lstrip("u"))
+
+    @staticmethod
+    def is_newer(size: Any, mark: int) -> bool:
+        """Whether a symbolic size depends on a symbol that was made after ``mark``."""
+        return any(
+            int(match[1]) > mark
+            for symbol in free_unbacked_symbols(size)
+            if (match := re.fullmatch(r"z?u[a-z]*(\d+)", str(symbol)))
+        )

@@ -1,0 +1,454 @@
+"""The inputs of a program: the call's arguments on fake tensors, and every real tensor that turns up."""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, is_dataclass
+from typing import Any
+
+import torch
+from torch import fx
+
+from stillgraph.core.diagnostics import refuse
+from stillgraph.core.parcel import is_parcels
+from stillgraph.program.context import current_context
+from stillgraph.program.facts.facts import fact
+from stillgraph.program.facts.values import is_value
+from stillgraph.program.guards import (
+    AliasGuard,
+    ApartGuard,
+    Argument,
+    Attribute,
+    Called,
+    ConstantGuard,
+    Element,
+    FactGuard,
+    Guard,
+    Held,
+    IdentityGuard,
+    Item,
+    KeysGuard,
+    LengthGuard,
+    Slot,
+    Source,
+    TensorGuard,
+    TypeGuard,
+    Upcoming,
+    item_of,
+)
+from stillgraph.program.program import Input
+from stillgraph.program.types import ListType
+from stillgraph.trace.code.frames import here
+from stillgraph.trace.fakes.symbolic import is_fake
+from stillgraph.trace.graph.recorder import Recorder
+from stillgraph.trace.heap.identities import AMBIGUOUS
+from stillgraph.trace.sources.sources import Finder
+from stillgraph.trace.torch_rules.tensor_classes import is_made_of_fakes, refuse_class
+from stillgraph.trace.values.containers import split
+from stillgraph.trace.values.lists import Element as ListElement
+from stillgraph.trace.values.lists import StagedList, StagedSpread, types
+from stillgraph.trace.values.numbers import Staged
+
+Dims = Callable[[Source, torch.Tensor], tuple[bool, ...]]  # which dimensions of an argument are symbolic
+
+
+@dataclass
+class Inputs:
+    """Collects the placeholders of the root region and what must hold of the arguments."""
+
+    finder: Finder
+    symbolic_dims: Dims
+    as_they_are: frozenset[int] = frozenset()  # ids of arguments that the code gets themselves, see `also_elsewhere`
+    aliases_matter: bool = False  # whether the code writes to tensors in place or compares objects with ``is``
+    recorder: Recorder | None = None
+    inputs: list[Input] = field(default_factory=list)
+    nodes: list[fx.Node] = field(default_factory=list)
+    guards: list[Guard] = field(default_factory=list)
+    objects: list[tuple[Any, Source]] = field(default_factory=list)  # guarded by `trace.told`
+    symbols: dict[str, tuple[Source, int]] = field(default_factory=dict)
+    passed_again: bool = False  # whether something was passed a second time that the code got a copy of
+    _aliases: list[tuple[int, Guard]] = field(default_factory=list)  # should they matter: before which of the guards
+    _tensors: list[tuple[torch.Tensor, Source, tuple[bool, ...]]] = field(default_factory=list)
+    _handed: dict[int, tuple[Any, Source, Any]] = field(default_factory=dict)  # containers: where, and what for them
+    _names: set[str] = field(default_factory=lambda: {"self"})  # which the forward of a graph module has
+    _endless: set[int] = field(default_factory=set)  # ids of containers that lead to themselves, or to such
+
+    # ---- arguments
+    def argument(self, value: Any, source: Source) -> Any:
+        """What the user's function gets in place of an argument: the same, with fake tensors in it.
+
+        What leads to itself is given as it is, like an object of any other class.
+        """
+        self._endless |= endless(value)
+        return self._part(value, source)
+
+    def _part(self, value: Any, source: Source) -> Any:
+        """As `argument`, for what an argument holds too."""
+        if isinstance(value, torch.Tensor):
+            return self._tensor(value, source)
+        known = self._handed.get(id(value))
+        if known is not None and self._has_identity(value):
+            self.guards.append(AliasGuard(known[1], source, same=True))
+            return known[2]
+        self.passed_again = self.passed_again or known is not None
+        children = parts_at(value, source)
+        if children is None:
+            self._leaf(value, source)
+            handed = value
+        elif id(value) in self._endless:
+            self.objects.append((value, source))
+            handed = value
+        else:
+            self._guard_structure(value, source)
+            handed = self._rebuilt(value, [(old, self._part(old, place)) for old, place in children], source)
+        if isinstance(value, tuple) or self._has_identity(value):
+            self._handed[id(value)] = (value, source, handed)
+        return handed
+
+    def tell_aliases_apart(self) -> bool:
+        """Begin to guard which arguments are one and the same object; whether that is all that this changes.
+
+        It is not where something was passed twice: the code would have got it twice, too.
+        """
+        self.aliases_matter = True
+        for position, guard in reversed(self._aliases):
+            self.guards.insert(position, guard)
+        self._aliases.clear()
+        return not self.passed_again
+
+    def _has_identity(self, value: Any) -> bool:
+        """Whether it matters at how many places an object was passed: the code may change it, or asks with ``is``."""
+        changeable = isinstance(value, MUTABLE) or (is_dataclass(value) and not isinstance(value, type))
+        return changeable or (self.aliases_matter and isinstance(value, tuple))
+
+    def _leaf(self, value: Any, source: Source) -> None:
+        if is_constant(value):
+            self.guards.append(ConstantGuard(source, value))
+        elif (type(value) is set or type(value) is frozenset) and all(map(is_constant, value)):
+            self.guards += [TypeGuard(source, type(value)), KeysGuard(source, tuple(value))]  # in the order it has
+        else:
+            self.objects.append((value, source))
+
+    def _guard_structure(self, value: Any, source: Source) -> None:
+        self.guards.append(TypeGuard(source, type(value)))
+        if isinstance(value, dict):
+            self.guards.append(KeysGuard(source, tuple(value)))
+        elif isinstance(value, (list, tuple, deque)):
+            self.guards.append(LengthGuard(source, len(value)))
+            if isinstance(value, deque):
+                self.guards.append(ConstantGuard(Attribute(source, "maxlen"), value.maxlen))
+        else:
+            self.guards.append(KeysGuard(Attribute(source, "__dict__"), tuple(vars(value))))
+
+    def _rebuilt(self, value: Any, children: list[tuple[Any, Any]], source: Source) -> Any:
+        """A container with other children; the very same where other paths of the code's lead to it."""
+        if id(value) in self.as_they_are or (isinstance(value, tuple) and all(old is new for old, new in children)):
+            return value
+        parts = split(value)
+        assert parts is not None
+        fresh = parts.rebuild([new for _, new in children])
+        self.finder.alias(fresh, source)
+        return fresh
+
+    def apart(self, others: Iterable[tuple[Any, Source]] = ()) -> list[Guard]:
+        """Guards on containers and objects being different ones: those passed, of one type, and ``others``."""
+        groups: dict[type, dict[int, Source]] = {}
+        for value, source, _ in self._handed.values():
+            if self._has_identity(value):
+                groups.setdefault(type(value), {})[id(value)] = source
+        for value, source in others:
+            if type(value) in groups:
+                groups[type(value)].setdefault(id(value), source)
+        return [ApartGuard(tuple(group.values())) for group in groups.values() if len(group) > 1]
+
+    def _tensor(self, value: torch.Tensor, source: Source) -> torch.Tensor:
+        recorder = self.recorder
+        assert recorder is not None
+        # Sizes 0 and 1 are special to torch (broadcasting, squeezing): such a call gets a program of its own.
+        dims = tuple(s and size > 1 for s, size in zip(self.symbolic_dims(source, value), value.shape, strict=True))
+        as_it_is = id(value) in self.as_they_are
+        same = self._note_alias(value, source, dims)
+        if same and (self.aliases_matter or as_it_is):
+            return value if as_it_is else recorder.fake_of(value)
+        name = self._name(source)
+        if any(dims):
+            fake = recorder.symbolic.fake_dynamic(recorder.symbolic.apart(value) if same else value, dims, name)
+            self._note_symbols(fake, source)
+        else:
+            fake = recorder.symbolic.fake_apart(value) if same else recorder.fake_of(value)
+        if same:
+            self.passed_again = True
+            recorder.apart[id(fake)] = (fake, value)
+        else:
+            recorder.fakes[id(value)] = (value, fake)
+        recorder.reals.pop(id(fake), None)  # the user's code sees the fake itself
+        if as_it_is:
+            recorder.reals[id(fake)] = value
+        self.guards += tensor_guards(value, source, dims)
+        self._add(Input(name, "argument", source, fake), value if as_it_is else fake)
+        return value if as_it_is else fake
+
+    def _note_alias(self, value: torch.Tensor, source: Source, dims: tuple[bool, ...]) -> bool:
+        """Whether a tensor was passed before; where that matters, which arguments are the same one is guarded."""
+        known = False
+        matter = self.aliases_matter or id(value) in self.as_they_are
+        for other, seen, free in self._tensors:
+            if other is value or _could_be_one(value, dims, other, free):
+                known = known or other is value
+                guard = AliasGuard(seen, source, same=other is value)
+                if matter:
+                    self.guards.append(guard)
+                else:
+                    self._aliases.append((len(self.guards), guard))
+        self._tensors.append((value, source, dims))
+        return known
+
+    def tensors_apart(self, others: Iterable[tuple[Any, Source]]) -> list[Guard]:
+        """Guards on the arguments being none of some other tensors."""
+        return [
+            AliasGuard(source, place, same=False)
+            for other, place in others
+            for value, source, dims in self._tensors
+            if other is not value and _could_be_one(value, dims, other, (False,) * other.dim())
+        ]
+
+    def _note_symbols(self, fake: torch.Tensor, source: Source) -> None:
+        for dim, size in enumerate(fake.shape):
+            if isinstance(size, torch.SymInt) and not size.node.is_constant():
+                self.symbols.setdefault(str(size.node.expr), (source, dim))
+
+    def also_elsewhere(self, arguments: Iterable[tuple[Any, Source]]) -> frozenset[int]:
+        """The ids of what is passed and is reached by the code by another path too, with all that is inside.
+
+        The code gets these objects themselves: it would take a copy, or the fake of a tensor, for another object.
+        """
+        places = [place for value, source in arguments for place in places_in(value, source)]
+        sources = {source for _, source in places}
+        passed = {id(value): (value, source) for value, source in places}
+        reached = (*self.finder.everything(), *self.finder.again)
+        both = [id(value) for value, source in reached if id(value) in passed and source not in sources]
+        with_attributes = [key for key, (v, _) in passed.items() if isinstance(v, torch.Tensor) and v.__dict__]
+        return frozenset(id(inner) for key in (*both, *with_attributes) for inner, _ in places_in(*passed[key]))
+
+    # ---- gradients
+    def gradient(self, fake: torch.Tensor) -> torch.Tensor | None:
+        """What ``.grad`` of a tensor holds when the call begins; the program relies on there being one, or none."""
+        recorder = self.recorder
+        assert recorder is not None
+        real = recorder.from_before(fake)
+        if real is None:  # made by the capture
+            if getattr(fake, "stillgraph_joined", False):
+                message = "grad is read of a tensor that is another one on each path, or comes out of a loop"
+                raise refuse("SG305", message, location=here())
+            return None
+        source = next((seen for value, seen, _ in self._tensors if value is real), None) or self.finder.find(real)
+        place = Attribute(source or Held(f"constant_{len(self.inputs)}", real), "grad")
+        with torch._C.DisableTorchFunction():
+            value = real.grad
+        if value is None:
+            self.guards.append(ConstantGuard(place, None))
+        else:
+            self.finder.alias(value, place)
+            self.guards += tensor_guards(value, place, (False,) * value.dim())
+        return value
+
+    def facts(self) -> list[Guard]:
+        """Guards on what the code asked of tensors besides their metadata, and on those that it told by identity."""
+        recorder = self.recorder
+        assert recorder is not None
+        return [
+            FactGuard(source, name, fact(name, real))
+            for real, name in {(id(real), name): (real, name) for real, name in recorder.facts}.values()
+            for source in self._places_of(real)
+        ]
+
+    def identities(self) -> list[Guard]:
+        """Guards on the very tensors that the code keeps apart by identity, as keys or elements of a set."""
+        recorder = self.recorder
+        assert recorder is not None
+        hashed = {id(t): t for t in map(recorder.from_before, recorder.witness.hashed) if t is not None}
+        return [IdentityGuard(source, real) for real in hashed.values() for source in self._places_of(real)]
+
+    def _places_of(self, real: torch.Tensor) -> list[Source]:
+        """Where a tensor is found when the program is called."""
+        passed = [source for value, source, _ in self._tensors if value is real]
+        found = None if passed else self.finder.find(real)
+        return passed if found is None else [found]
+
+    # ---- other tensors, and state
+    def lift(self, value: torch.Tensor) -> fx.Node:
+        """The placeholder for a real tensor that the capture met; the same tensor is lifted once."""
+        recorder = self.recorder
+        assert recorder is not None
+        if is_fake(value):
+            recorder.before_unseen_write()
+            what = "a tensor that one path made is read where another path may have been taken"
+            raise refuse("SG305", f"{what}: it was stored by code that is not rewritten", location=here())
+        if isinstance(value, Staged):  # a list or number of a path or an iteration that was recorded anew since
+            what = "what one path or iteration has made is needed where another may have been taken"
+            raise refuse("SG305", what, location=here(), hint=AMBIGUOUS)
+        source = self.finder.find(value)
+        if source is None and is_made_of_fakes(value, recorder.is_new(value)):
+            raise refuse_class(type(value), "is computed with", location=here())
+        if source is None and isinstance(value, torch.nn.Parameter) and recorder.is_new(value):
+            return self._made_anew(value)
+        kind = "tensor"
+        if isinstance(source, Slot):
+            kind = {"_parameters": "parameter", "_buffers": "buffer"}.get(source.table, "tensor")
+        elif isinstance(value, torch.nn.Parameter):
+            kind = "parameter"
+        if source is None:
+            source = Held(f"constant_{len(self.inputs)}", value)
+        else:
+            self.guards += tensor_guards(value, source, (False,) * value.dim())
+        return self._add(Input(self._name(source), kind, source, recorder.fake_of(value)), value)
+
+    def _made_anew(self, value: torch.Tensor) -> fx.Node:
+        """The node for a parameter that torch has made, unseen, of a tensor from before.
+
+        Each call makes one of its memory, outside of all branches and loops: any of them may come to it next.
+        """
+        recorder = self.recorder
+        assert recorder is not None
+        with torch._C.DisableTorchFunction():
+            memory = value.detach()
+        source = Held(f"constant_{len(self.inputs)}", memory)
+        node = self._add(Input(self._name(source), "tensor", source, recorder.fake_of(memory)), memory)
+        made = recorder.root.graph.call_function(torch.nn.Parameter, (node, value.requires_grad))
+        made.meta.update(val=recorder.fake_of(value), location=here(), context=current_context())
+        for each in (value, recorder.fake_of(value)):
+            recorder.root.define(each, made)
+        return made
+
+    def state(self, value: Any, source: Source) -> Any:
+        """The staged number for a Python number that the call reads and writes."""
+        recorder = self.recorder
+        assert recorder is not None
+        number = recorder.fresh_number(type(value))
+        self.guards.append(TypeGuard(source, type(value)))
+        self._add(Input(self._name(source), "state", source, recorder.to_fake(number)), number)
+        return number
+
+    def list_of(self, element: ListElement, source: Source) -> StagedSpread:
+        """What stands for all elements of a list that the call makes longer."""
+        self.guards.append(TypeGuard(source, list))
+        columns = tuple(StagedList(ListType(type_)) for type_ in types(element))
+        for column in columns:
+            self._add(Input(self._name(source), "list", source, column.type), column)
+        return StagedSpread(element, columns)
+
+    def _add(self, input_: Input, value: Any) -> fx.Node:
+        assert self.recorder is not None
+        node = self.recorder.root.placeholder(input_.name, input_.value)
+        self.recorder.root.define(value, node)
+        if isinstance(value, torch.Tensor) and value is not input_.value:
+            self.recorder.root.define(input_.value, node)
+        self.inputs.append(input_)
+        self.nodes.append(node)
+        return node
+
+    def _name(self, source: Source) -> str:
+        stem = re.sub(r"\W+", "_", source_name(source, self.finder)).strip("_") or "value"
+        stem = stem if not stem[0].isdigit() else f"t{stem}"
+        name, count = stem, 1
+        while name in self._names:
+            count += 1
+            name = f"{stem}_{count}"
+        self._names.add(name)
+        return name
+
+
+def source_name(source: Source, finder: Finder) -> str:
+    """A source as a name for an input: an argument by its parameter, a parameter by its path in the module."""
+    if isinstance(source, Argument):
+        return finder.names.get(source.key, str(source.key) if isinstance(source.key, str) else f"arg{source.key}")
+    if isinstance(source, (Slot, Attribute)):
+        base = source_name(source.base, finder)
+        if isinstance(source, Attribute) and is_parcels(source.name):
+            return base
+        return source.name if base == "self" else f"{base}_{source.name}"
+    if isinstance(source, (Item, Upcoming)):
+        return f"{source_name(source.base, finder)}_{source.key if isinstance(source, Item) else source.position}"
+    if isinstance(source, (Called, Element)):
+        return source_name(source.base, finder)
+    return source.name
+
+
+MUTABLE = (list, dict, set, deque)
+_CONSTANTS = (int, float, complex, str, bytes, type(None), torch.dtype, torch.device, range, torch.Size)
+
+
+def is_constant(value: Any) -> bool:
+    """Whether a value is compared with ``==``."""
+    if isinstance(value, slice):
+        return all(map(is_constant, (value.start, value.stop, value.step)))
+    return isinstance(value, _CONSTANTS) or is_value(value)
+
+
+def parts_at(value: Any, source: Source) -> list[tuple[Any, Source]] | None:
+    """What a container or dataclass holds, and where; None for anything that is passed on as it is."""
+    if isinstance(value, torch.Size) or (parts := split(value)) is None:
+        return None
+    if isinstance(value, dict):
+        return list(zip(parts.children, [item_of(value, source, key) for key in value], strict=True))
+    if parts.attributes:
+        return list(zip(parts.children, [Attribute(source, name) for name in parts.context], strict=True))
+    if isinstance(value, (list, tuple, deque)):
+        return [(child, item_of(value, source, index)) for index, child in enumerate(value)]
+    return None
+
+
+def endless(value: Any) -> set[int]:
+    """The ids of the containers and dataclasses, in a value, that lead to themselves or to others that do."""
+    found: set[int] = set()
+    seen: set[int] = set()
+
+    def look(value: Any, above: tuple[int, ...]) -> None:
+        key, parts = id(value), None if isinstance(value, torch.Tensor) else split(value)
+        if parts is None:
+            return
+        if key in above or key in found:
+            found.update(above)
+        elif key not in seen:
+            seen.add(key)
+            for child in parts.children:
+                look(child, (*above, key))
+
+    look(value, ())
+    return found
+
+
+def places_in(value: Any, source: Source) -> Iterator[tuple[Any, Source]]:
+    """A value, and everything inside it that could be told from another: tensors, containers, dataclasses."""
+    queue, seen = [(value, source)], set()
+    while queue:
+        value, source = queue.pop()
+        children = None if isinstance(value, torch.Tensor) else parts_at(value, source)
+        if isinstance(value, (torch.Tensor, *MUTABLE)) or children is not None:
+            yield value, source
+        if children is not None and id(value) not in seen:
+            seen.add(id(value))
+            queue += children
+
+
+def _could_be_one(left: torch.Tensor, free: tuple[bool, ...], right: torch.Tensor, free_too: tuple[bool, ...]) -> bool:
+    """Whether one tensor could be passed in place of both, as far as the guards on their metadata say."""
+    if left.dtype != right.dtype or left.dim() != right.dim():
+        return False
+    dims = zip(left.shape, right.shape, free, free_too, strict=True)
+    return all(size == other or one or another for size, other, one, another in dims)
+
+
+def tensor_guards(value: torch.Tensor, source: Source, symbolic: tuple[bool, ...]) -> list[Guard]:
+    """The metadata a program relies on; where the sizes are symbolic and the layout is the plain one, that it is."""
+    shape = tuple(None if s else d for s, d in zip(symbolic, value.shape))
+    dense = value.layout is torch.strided
+    plain = dense and any(symbolic) and value.is_contiguous()
+    strides = tuple(value.stride()) if dense and not plain else None
+    kind, dtype, device, lazy = type(value), value.dtype, value.device, (value.is_conj(), value.is_neg())
+    guard = TensorGuard(source, kind, dtype, device, shape, strides, value.requires_grad, lazy)
+    if not dense or (strides and not any(strides)):  # as torch says of what has no strides, or raises
+        return [guard, FactGuard(source, "layout", value.layout)]
+    return [guard, FactGuard(source, "is_contiguous", True)] if plain else [guard]

@@ -1,0 +1,112 @@
+"""Torch functions that ask for sizes on which their results do not depend: recorded so that nothing asks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from stillgraph.core.diagnostics import refuse
+from stillgraph.program.attention import ATTENTION, is_open
+from stillgraph.trace.code.frames import here
+from stillgraph.trace.torch_rules.layouts import let_vary
+
+if TYPE_CHECKING:
+    from stillgraph.trace.graph.recorder import Recorder
+
+
+_WHOLE = frozenset({torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8})
+
+
+def _diff(recorder: Recorder, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """``diff`` of neighbours along a dimension whose size is open: the later ones less the earlier ones."""
+    tensor, n, dim, prepend, append = _arguments_of_diff(*args, **kwargs)
+    parts = [each for each in (prepend, tensor, append) if each is not None]
+    if n != 1 or all(type(size) is int for part in parts for size in _shape(part)):
+        return recorder.record(func, args, kwargs)
+    with recorder:
+        whole = torch.cat(parts, dim=dim) if len(parts) > 1 else tensor
+        before = (slice(None),) * (dim % whole.dim())
+        later, earlier = whole[(*before, slice(1, None))], whole[(*before, slice(None, -1))]
+        return later.logical_xor(earlier) if whole.dtype == torch.bool else later - earlier
+
+
+def _arguments_of_diff(
+    input: Any, n: int = 1, dim: int = -1, prepend: Any = None, append: Any = None, axis: int | None = None
+) -> tuple[Any, int, int, Any, Any]:
+    return input, n, dim if axis is None else axis, prepend, append
+
+
+def _cdist(recorder: Recorder, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """``cdist``, of which torch chooses the kernel by the number of points: the result has the same form with each."""
+    chosen = kwargs.get("compute_mode") != "use_mm_for_euclid_dist_if_necessary"  # torch.cdist names it itself
+    given = [each for each in (*args, *kwargs.values()) if isinstance(each, torch.Tensor)]
+    if chosen or all(type(size) is int for each in given for size in _shape(each)):
+        return recorder.record(func, args, kwargs)
+    result = recorder.run(func, args, {**kwargs, "compute_mode": "donot_use_mm_for_euclid_dist"})
+    return recorder.bind(result, recorder.emit("call_function", func, args, kwargs))
+
+
+def _attention(recorder: Recorder, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """``scaled_dot_product_attention``: with the kernel it is unknown how the result lies in memory."""
+    result = recorder.record(func, args, kwargs)
+    if is_open(*(recorder.to_fake(each) for each in (*args, *kwargs.values()))):
+        let_vary(result)
+    return result
+
+
+def _shape(tensor: torch.Tensor) -> tuple[Any, ...]:
+    with torch._C.DisableTorchFunction():
+        return tuple(tensor.shape)
+
+
+def _indexed(recorder: Recorder, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """``t[:n]`` with a tensor ``n``, which Python asks for its number; ``t[mask]`` with a mask of bytes."""
+    index = args[1]
+    parts = index if isinstance(index, tuple) else (index,)
+    if func is torch.Tensor.__setitem__ and any(map(_is_byte_mask, parts)):
+        message = "a mask of uint8 is written through, which torch refuses where it picks one element"
+        raise refuse("SG304", message, location=here(), hint="Write through mask.bool().")
+    if any(_is_bounded(part) or _is_byte_mask(part) for part in parts):
+        with recorder:
+            plain = tuple(map(_plain_index, parts))
+        args = (args[0], plain if isinstance(index, tuple) else plain[0], *args[2:])
+    return recorder.record(func, args, kwargs)
+
+
+def _plain_index(part: Any) -> Any:
+    if _is_bounded(part):
+        return _with_numbers(part)
+    return part.to(torch.bool) if _is_byte_mask(part) else part
+
+
+def _is_byte_mask(part: Any) -> bool:
+    """Whether an index is a mask as torch had them before it had truth values; its shape inference takes none."""
+    return isinstance(part, torch.Tensor) and part.dtype is torch.uint8 and len(_shape(part)) > 0
+
+
+def _is_bounded(part: Any) -> bool:
+    """Whether a slice has a tensor for a bound, of one whole number."""
+    return isinstance(part, slice) and any(map(_is_whole_number, (part.start, part.stop, part.step)))
+
+
+def _is_whole_number(bound: Any) -> bool:
+    if not isinstance(bound, torch.Tensor) or bound.dtype not in _WHOLE:
+        return False
+    return all(type(size) is int and size == 1 for size in _shape(bound))
+
+
+def _with_numbers(part: slice) -> slice:
+    bounds = (part.start, part.stop, part.step)
+    return slice(*(bound.item() if _is_whole_number(bound) else bound for bound in bounds))
+
+
+HANDLERS: dict[Any, Callable[..., Any]] = {
+    ATTENTION: _attention,
+    torch.cdist: _cdist,
+    torch.diff: _diff,
+    torch.Tensor.diff: _diff,
+    torch.Tensor.__getitem__: _indexed,
+    torch.Tensor.__setitem__: _indexed,
+}

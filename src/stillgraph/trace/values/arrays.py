@@ -1,0 +1,401 @@
+"""numpy on staged tensors, by way of torch's own numpy layer: the adapter to `torch._numpy`.
+
+``tensor.numpy()`` gives a `StagedArray`. numpy's functions and operators on it are those of the same name in
+`torch._numpy`, whose torch calls are recorded like any others; what leaves the program is a real array again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import importlib
+import operator
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any, NoReturn, cast
+
+import torch
+
+from stillgraph.core.diagnostics import MisreadError, StillgraphError, refuse
+from stillgraph.core.files import is_our_module
+from stillgraph.core.lookup import is_exactly
+from stillgraph.trace.code.frames import here
+from stillgraph.trace.fakes.symbolic import without_dispatch_modes
+from stillgraph.trace.values.numbers import Staged, StagedNumber
+
+
+class StagedArray(Staged):
+    """A numpy array that only the run knows: ``tensor`` is its memory.
+
+    Args:
+        tensor: what it shares its memory with.
+        scalar: whether it is a scalar of numpy's, and not an array without dimensions.
+    """
+
+    __array_ufunc__ = None  # an array on the left of an operator leaves it to this class
+
+    def __init__(self, tensor: torch.Tensor, scalar: bool = False) -> None:
+        self.__dict__.update(tensor=tensor, scalar=scalar)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") and hasattr(sys.modules["numpy"].ndarray, name):
+            self._refuse()
+        if name.startswith(("__", "stillgraph_")):
+            raise AttributeError(name)
+        if name in _AS_IN_TORCH:
+            return tuple(self.tensor.shape) if name == "shape" else getattr(self.tensor, name)
+        value = getattr(_wrapped(self), name, None)
+        if value is None:
+            raise refuse("SG310", f"the attribute {name} of a numpy array of a staged tensor", location=here())
+        if not callable(value):
+            own = operator.attrgetter(name)
+            return _of_the_same_kind(own, _tried(own, (self,), {}), _given_back(value))
+        return _calling(value, functools.partial(_method, name), (self,))
+
+    def __setattr__(self, name: str, value: Any) -> NoReturn:
+        raise refuse("SG305", f"the attribute {name} of a numpy array is set", location=here())
+
+    def _refuse(self, *args: Any) -> NoReturn:
+        raise refuse("SG301", "a numpy array of a staged tensor is used by code that is not converted", location=here())
+
+    __bool__ = __int__ = __float__ = __index__ = __len__ = __iter__ = __str__ = __repr__ = __array__ = _refuse
+    __hash__ = __divmod__ = __rdivmod__ = __contains__ = __complex__ = __copy__ = __deepcopy__ = __delitem__ = _refuse
+
+    def __round__(self, ndigits: Any = None) -> NoReturn:
+        if self.tensor.dim():
+            raise TypeError("type numpy.ndarray doesn't define __round__ method")
+        self._refuse()
+
+
+_AS_IN_TORCH = ("shape", "ndim")
+_OPERATORS = (
+    *("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor", "lshift", "rshift"),
+    *("neg", "pos", "abs", "invert", "eq", "ne", "lt", "le", "gt", "ge", "getitem", "setitem"),
+)
+_REFLECTED = _OPERATORS[:13]
+_IN_PLACE = frozenset({"__setitem__", *(f"__i{name}__" for name in _REFLECTED)})
+
+
+def _operator(name: str) -> Callable[..., Any]:
+    def method(self: Any, *args: Any) -> Any:
+        if any(isinstance(each, torch.Tensor) for each in args) and name not in ("__getitem__", "__setitem__"):
+            return _beside_a_tensor(name, self, *args)
+        called = name
+        if name.startswith("__i") and self.scalar and name != "__invert__":
+            called = f"__{name[3:]}"  # a scalar stays what it is
+        in_place = called.startswith("__i") and called != "__invert__"
+        real = None if in_place or name == "__setitem__" else functools.partial(_method, called)
+        result = _calling(_of_the_layer(called, self), real, (self,))(*args)
+        if in_place:
+            return self
+        is_element = isinstance(result, StagedArray) and result.scalar and name == "__getitem__"
+        return StagedArray(result.tensor.clone(), True) if is_element else result  # it is a number, not a view
+
+    return method
+
+
+def _beside_a_tensor(name: str, array: StagedArray, tensor: torch.Tensor) -> Any:
+    """An operator on a scalar and a tensor."""
+    plain = getattr(operator, f"__{name.strip('_').removeprefix('r')}__", None)
+    number = beside_a_tensor(array)
+    if plain is None:  # in place: a scalar stays what it is
+        return getattr(operator, name)(number, tensor)
+    return plain(number, tensor) if name.strip("_") in _OPERATORS else plain(tensor, number)
+
+
+def beside_a_tensor(array: StagedArray) -> Any:
+    """What torch takes a scalar for that is an operand beside a tensor: a number.
+
+    Raises:
+        CaptureError: it is an array, of which torch and numpy make a tensor or an error, as the case may be.
+    """
+    if not array.scalar or array.tensor.dtype == torch.bool:
+        message = "an operator on an array of numpy's and a tensor"
+        raise refuse("SG310", message, location=here(), hint="Make a tensor of it first, by torch.from_numpy.")
+    return array.tensor.item()
+
+
+def _of_the_layer(name: str, array: StagedArray) -> Callable[..., Any]:
+    """The layer's method for an operator."""
+    mine = _wrapped(array)
+    if name == "__mod__":
+        return lambda other: _remainder(mine, other)
+    if name == "__rmod__":
+        return lambda other: _remainder(other, mine)
+    if name == "__imod__":
+        return lambda other: _put_into(mine, _remainder(mine, other))
+    return cast("Callable[..., Any]", getattr(mine, name))
+
+
+def _put_into(array: Any, value: Any) -> Any:
+    array[...] = value
+    return array
+
+
+def _remainder(left: Any, right: Any, **options: Any) -> Any:
+    """``numpy.remainder``: unlike torch's, it gives the zero that has the divisor's sign."""
+    result = _layer().remainder(left, right, **options)
+    of = result.tensor
+    if not of.is_floating_point():
+        return result
+    if options:
+        raise refuse("SG310", "numpy.remainder with options", location=here(), hint="Use torch.remainder.")
+    sign = _layer().asarray(right).tensor.to(of.dtype)
+    return _layer().ndarray(torch.where(of == 0, torch.copysign(torch.zeros_like(of), sign), of))
+
+
+_OF_OUR_OWN = {"remainder": _remainder, "mod": _remainder}
+
+
+def _names() -> Iterator[str]:
+    yield from (f"__{name}__" for name in _OPERATORS)
+    for name in _REFLECTED:
+        yield f"__r{name}__"
+        yield f"__i{name}__"
+
+
+for _name in _names():
+    setattr(StagedArray, _name, _operator(_name))
+
+
+def _method(name: str, array: Any, *args: Any, **kwargs: Any) -> Any:
+    """A method of an array of numpy's own."""
+    return getattr(array, name)(*args, **kwargs)
+
+
+def _layer() -> Any:
+    return importlib.import_module("torch._numpy")
+
+
+def _wrapped(array: StagedArray) -> Any:
+    return _layer().ndarray(array.tensor)
+
+
+def _calling(
+    function: Callable[..., Any], real: Callable[..., Any] | None = None, own: tuple[Any, ...] = ()
+) -> Callable[..., Any]:
+    """A function of the layer's, taking and giving arrays of ours.
+
+    Args:
+        function: of the layer.
+        real: numpy's own, which says on arrays of ones of what kind, dtype and shape the result has to be.
+        own: what numpy's takes before the arguments: the array that ``function`` is a method of.
+    """
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        wanted = _UNKNOWN if real is None else _tried(real, (*own, *args), kwargs)
+        if wanted is _UNKNOWN:
+            with contextlib.suppress(*_OF_VALUES):
+                _fail_as_numpy(real, (*own, *args), kwargs)  # by a TypeError: torch's may come in the run alone
+        try:
+            result = _given_back(function(*map(_handed_in, args), **{k: _handed_in(v) for k, v in kwargs.items()}))
+        except (StillgraphError, ArithmeticError):
+            raise
+        except Exception as error:  # of any kind: that of the layer, or of torch
+            _fail_as_numpy(real, (*own, *args), kwargs)
+            message = f"torch's numpy layer does not do what is asked of an array of the run ({error})"
+            raise refuse("SG310", message, location=here(), hint=_counterpart(real), kind=MisreadError) from error
+        return result if real is None else _of_the_same_kind(real, wanted, result)
+
+    return call
+
+
+_UNKNOWN = object()
+_OF_NO_SIZE = 2  # stands for sizes that only the run knows
+_OF_VALUES = (ValueError, IndexError, AttributeError, ArithmeticError, RuntimeError)
+
+
+def _tried(real: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
+    """What numpy gives for arrays of ones, or else of zeros, which are indices into all.
+
+    Returns:
+        `_UNKNOWN` if that says nothing: the layer raises the error as well, or the sizes do not fit.
+    """
+    numpy: Any = sys.modules["numpy"]
+    for fill in (numpy.ones, numpy.zeros):
+        given = [_dummy(fill, value) for value in args]
+        named = {name: _dummy(fill, value) for name, value in kwargs.items()}
+        try:
+            with numpy.errstate(all="ignore"), warnings.catch_warnings(), _without_modes():
+                warnings.simplefilter("ignore")
+                return real(*given, **named)
+        except (TypeError, *_OF_VALUES):
+            continue
+    return _UNKNOWN
+
+
+@contextlib.contextmanager
+def _without_modes() -> Iterator[None]:
+    """Inside, torch computes with real tensors."""
+    with without_dispatch_modes(), torch._C.DisableTorchFunction():
+        yield
+
+
+def _dummy(fill: Callable[..., Any], value: Any) -> Any:
+    """What is like a value, and known."""
+    if is_exactly(value, (tuple, list)):
+        return type(value)(_dummy(fill, each) for each in value)
+    if not isinstance(value, (StagedArray, torch.Tensor)):
+        return value
+    tensor = value.tensor if isinstance(value, StagedArray) else value
+    with torch._C.DisableTorchFunction():
+        shape = tuple(each if type(each) is int else _OF_NO_SIZE for each in tensor.shape)
+        made = fill(shape, str(tensor.dtype).removeprefix("torch."))
+    if isinstance(value, StagedArray):
+        return made[()] if value.scalar else made
+    with _without_modes():
+        return torch.from_numpy(made).requires_grad_(tensor.requires_grad)
+
+
+def _fail_as_numpy(real: Callable[..., Any] | None, args: Any, kwargs: dict[str, Any]) -> None:
+    """Raise what numpy raises for arrays of ones, if it does: for these shapes and types."""
+    numpy: Any = sys.modules["numpy"]
+    if real is None or any(map(_is_none_of_numpys, torch.utils._pytree.tree_leaves((args, kwargs)))):
+        return
+    given = [_dummy(numpy.ones, value) for value in args]
+    named = {name: _dummy(numpy.ones, value) for name, value in kwargs.items()}
+    with numpy.errstate(all="ignore"), _without_modes():
+        real(*given, **named)
+
+
+def _is_none_of_numpys(value: Any) -> bool:
+    is_ours = is_our_module(type(value).__module__) and not isinstance(value, StagedArray)
+    return isinstance(value, torch.Tensor) or is_ours
+
+
+def _of_the_same_kind(real: Any, wanted: Any, result: Any) -> Any:
+    """What the layer gives as what numpy gives: an array or a scalar, a tuple or a list.
+
+    Raises:
+        CaptureError: numpy gives something else, or nobody can tell what.
+    """
+    numpy: Any = sys.modules["numpy"]
+    is_array_ = isinstance(wanted, (numpy.ndarray, numpy.generic))
+    if isinstance(result, StagedArray) and is_array_:
+        _require_same_type(real, wanted, result)
+        return StagedArray(result.tensor, isinstance(wanted, numpy.generic))
+    if isinstance(result, (tuple, list)) and isinstance(wanted, (tuple, list)) and len(result) == len(wanted):
+        parts = [_of_the_same_kind(real, mine, each) for mine, each in zip(wanted, result, strict=True)]
+        return type(wanted)(*parts) if hasattr(wanted, "_fields") else type(wanted)(parts)
+    if isinstance(result, StagedArray) and wanted is _UNKNOWN and result.tensor.dim():
+        return result
+    if is_array_ or isinstance(result, (StagedArray, tuple, list)):
+        given = "what nobody can tell before the run" if wanted is _UNKNOWN else f"a {type(wanted).__name__}"
+        message = f"numpy gives {given} here, torch's numpy layer a {_named(result)}"
+        raise refuse("SG310", message, location=here(), hint=_counterpart(real))
+    return result
+
+
+def _named(value: Any) -> str:
+    return "ndarray" if isinstance(value, StagedArray) else type(value).__name__
+
+
+def _require_same_type(real: Any, wanted: Any, result: StagedArray) -> None:
+    with torch._C.DisableTorchFunction():
+        mine = str(result.tensor.dtype).removeprefix("torch.")
+        shape = tuple(result.tensor.shape)
+    known = all(type(size) is int for size in shape)
+    if wanted.dtype.name != mine or len(wanted.shape) != len(shape) or (known and wanted.shape != shape):
+        message = f"numpy gives {wanted.dtype.name}{list(wanted.shape)} here, torch's numpy layer {mine}{list(shape)}"
+        raise refuse("SG310", message, location=here(), hint=_counterpart(real))
+
+
+_NAMED_OTHERWISE = {"percentile": "torch.quantile, with q / 100,"}
+
+
+def _counterpart(function: Any) -> str | None:
+    """What to write in place of a function of numpy's, where torch has it."""
+    name = getattr(function, "__name__", "")
+    known = _NAMED_OTHERWISE.get(name)
+    if known is None:
+        within = [part for part in (_module(function) or "").split(".")[1:] if part in ("fft", "linalg")]
+        place: Any = getattr(torch, within[0]) if within else torch
+        found = getattr(place, name, None)
+        if not callable(found):
+            return f"Use .to(torch.{name}) on the tensor itself." if isinstance(found, torch.dtype) else None
+        known = ".".join(["torch", *within[:1], name])
+    return f"Use {known} on the tensor itself, whose dtype and shape the program knows."
+
+
+def _handed_in(value: Any) -> Any:
+    if isinstance(value, StagedArray):
+        return _wrapped(value)
+    if isinstance(value, torch.Tensor):
+        return _layer().ndarray(value)
+    if isinstance(value, (tuple, list)):
+        return type(value)(map(_handed_in, value))
+    if isinstance(value, StagedNumber):
+        value.recorder.number_meets_array(value)
+    numpy: Any = sys.modules["numpy"]
+    if isinstance(value, (numpy.ndarray, numpy.generic)):
+        with torch._C.DisableTorchFunction():
+            constant = torch.as_tensor(value).clone()
+        return _layer().ndarray(constant)
+    if isinstance(value, (numpy.dtype, type)) and (isinstance(value, numpy.dtype) or issubclass(value, numpy.generic)):
+        return _layer().dtype(numpy.dtype(value).name)
+    return value
+
+
+def _given_back(value: Any) -> Any:
+    layer = _layer()
+    if isinstance(value, layer.ndarray):
+        return StagedArray(value.tensor)
+    if isinstance(value, (tuple, list)) and not isinstance(value, torch.Size):
+        return type(value)(map(_given_back, value))
+    if isinstance(value, layer._dtypes.DType):
+        return sys.modules["numpy"].dtype(value.name)
+    return value
+
+
+def require_one_element(array: StagedArray, convert: Callable[[Any], Any]) -> None:
+    """Raise what numpy raises where an array becomes one value of Python's, unless it has one element.
+
+    Raises:
+        TypeError, ValueError: as numpy, by ``convert``: `bool`, `int` or `float`.
+    """
+    with torch._C.DisableTorchFunction():
+        sizes = tuple(array.tensor.shape)
+    if all(type(size) is int for size in sizes) and any(size != 1 for size in sizes):
+        convert(_dummy(sys.modules["numpy"].ones, array))
+
+
+def is_array(value: Any) -> bool:
+    """Whether an object is one of numpy's arrays."""
+    numpy: Any = sys.modules.get("numpy")
+    return numpy is not None and issubclass(type(value), numpy.ndarray)  # the user's code is not to be asked
+
+
+def is_numpy(function: Any) -> bool:
+    """Whether a callable is one of numpy's."""
+    return any((module or "").split(".")[0] == "numpy" for module in (function.__class__.__module__, _module(function)))
+
+
+def refuse_numbers(values: Any) -> None:
+    """To be called before code of numpy's gets values: an array cannot hold what stands for a number."""
+    for value in torch.utils._pytree.tree_leaves(values):
+        if isinstance(value, StagedNumber):
+            value.recorder.number_meets_array(value)
+
+
+def _module(function: Any) -> str | None:
+    module = getattr(function, "__module__", None)
+    return module if isinstance(module, str) else None
+
+
+def call_numpy(function: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+    """A function of numpy's on staged values, by torch's layer.
+
+    Raises:
+        CaptureError: the layer does not have it, or it is to work on a staged number.
+    """
+    refuse_numbers((args, kwargs))
+    name = getattr(function, "__name__", str(function))
+    place: Any = _layer()
+    for part in (_module(function) or "numpy").split(".")[1:]:
+        place = getattr(place, part, place)
+    found = _OF_OUR_OWN.get(name) or getattr(place, name, None)
+    if found is None or isinstance(function, type):
+        message = f"torch's numpy layer has no {name}, which is called on what only the run knows"
+        raise refuse("SG310", message, location=here(), hint=_counterpart(function))
+    return _calling(found, function)(*args, **kwargs)

@@ -1,0 +1,171 @@
+"""Taking Python containers apart and putting them together again: one adapter to torch's pytree registry."""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import gc
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import CodeType, FunctionType, ModuleType
+from typing import Any
+
+import torch
+from torch.utils import _pytree
+
+from stillgraph.core.lookup import own_attributes
+from stillgraph.core.shown import shown_key
+from stillgraph.program.outputs import Keys
+from stillgraph.trace.fakes.symbolic import is_fake
+from stillgraph.trace.heap.exits import Exit
+from stillgraph.trace.values.arrays import StagedArray, is_array
+from stillgraph.trace.values.entries import KINDS_OF_DICT, Entry, dict_parts, make_dict, make_set, set_parts
+from stillgraph.trace.values.numbers import Staged
+
+
+@dataclass(frozen=True, eq=False)
+class Parts:
+    """A container taken apart: what must agree (``type``, ``context``), the children, and how to rebuild it."""
+
+    type: type
+    context: Any
+    names: tuple[str, ...]
+    children: tuple[Any, ...]
+    rebuild: Callable[[list[Any]], Any]
+    attributes: bool = False  # an instance whose ``__dict__`` are the children
+
+
+def split(value: Any) -> Parts | None:
+    """The parts of a container, or None for anything that is not one."""
+    kind = type(value)
+    if kind is list or kind is tuple:  # a metaclass of the user's may say that its classes are equal to others
+        names = tuple(f"[{i}]" for i in range(len(value)))
+        return Parts(kind, len(value), names, tuple(value), kind)
+    if kind is dict:
+        keys, children = dict_parts(value)
+        return Parts(dict, keys, _names(keys), children, lambda new: make_dict(keys, new))
+    if any(kind is each for each in KINDS_OF_DICT):
+        keys, children = dict_parts(value)
+        context = Keys(keys, getattr(value, "default_factory", None))
+        return Parts(kind, context, _names(keys), children, lambda new: context.restore(kind, make_dict(keys, new)))
+    if kind is set:
+        keys, children = set_parts(value)
+        return (
+            None
+            if any(map(_is_staged, keys))
+            else Parts(set, keys, _names(keys), children, lambda new: make_set(keys, new))
+        )
+    if kind is Entry:
+        children = (value.present, value.value, value.rank)
+        return Parts(Entry, None, (" (whether it is there)", "", " (its place)"), children, lambda new: Entry(*new))
+    if kind is torch.Size:
+        return Parts(kind, len(value), tuple(f"[{i}]" for i in range(len(value))), tuple(value), torch.Size)
+    if isinstance(value, slice):
+        return Parts(slice, None, ("start", "stop", "step"), (value.start, value.stop, value.step), lambda n: slice(*n))
+    if kind is StagedArray:
+        scalar = value.scalar
+        return Parts(kind, scalar, ("",), (value.tensor,), lambda new: StagedArray(new[0], scalar))
+    more = isinstance(value, (list, tuple, dict, set, frozenset, torch.nn.Module))  # than its attributes
+    if kind is Exit or (dataclasses.is_dataclass(kind) and not more and not _registered(value)):
+        return _split_instance(value)
+    return _split_registered(value)
+
+
+def instance_parts(value: Any) -> Parts | None:
+    """The parts of a module, or an object of a class of the user's, that two paths make; None for any other object.
+
+    Only a join asks for them: an object from before the paths stays the object that it is.
+    """
+    kind: Any = type(value)
+    ordinary = kind.__new__ is object.__new__ and isinstance(getattr(kind, "__init__", None), (FunctionType, _SLOT))
+    foreign = not issubclass(kind, torch.nn.Module) and _is_foreign(kind.__module__)
+    if not ordinary or foreign or any("__slots__" in vars(base) for base in kind.__mro__[:-1]):
+        return None
+    return _split_instance(value)
+
+
+_SLOT = type(object.__init__)
+
+
+def _is_foreign(module: str) -> bool:
+    root = module.partition(".")[0]
+    return (root in sys.stdlib_module_names and root != "__main__") or root in ("torch", "numpy", "stillgraph")
+
+
+def _names(keys: tuple[Any, ...]) -> tuple[str, ...]:
+    return tuple(f"[{shown_key(key)}]" for key in keys)
+
+
+def _is_staged(value: Any) -> bool:
+    return isinstance(value, (Staged, torch.Tensor))
+
+
+def _split_instance(value: Any) -> Parts | None:
+    state = own_attributes(value)
+    if state is None or isinstance(value, type):
+        return None
+    kind, names = type(value), tuple(state)
+
+    def rebuild(children: list[Any]) -> Any:
+        fresh = object.__new__(kind)
+        fresh.__dict__.update(zip(names, children))
+        return fresh
+
+    return Parts(kind, names, tuple(f".{n}" for n in names), tuple(state.values()), rebuild, attributes=True)
+
+
+def _node_type(value: Any) -> Any:
+    kind = type(value)
+    if _pytree.is_namedtuple_instance(value) and kind not in _pytree.SUPPORTED_NODES:
+        return collections.namedtuple
+    return kind
+
+
+def _registered(value: Any) -> bool:
+    return _node_type(value) in _pytree.SUPPORTED_NODES
+
+
+def _split_registered(value: Any) -> Parts | None:
+    kind = _node_type(value)
+    node = _pytree.SUPPORTED_NODES.get(kind)
+    if node is None:
+        return None
+    children, context = node.flatten_fn(value)
+    names = tuple(f"[{i}]" for i in range(len(children)))
+    return Parts(type(value), context, names, tuple(children), lambda new: node.unflatten_fn(new, context))
+
+
+_INERT = (str, bytes, int, float, complex, type(None), type, ModuleType, CodeType, torch.dtype, torch.device)
+
+
+def holds_staged(value: Any) -> bool:
+    """Whether something staged can be reached from an object that would be handed out as it is."""
+    return _reaches(value, lambda item: isinstance(item, Staged) or is_fake(item))
+
+
+def leads_to(value: Any, target: Any) -> bool:
+    """Whether an object can be reached from another that would be handed out as it is."""
+    return _reaches(value, lambda item: item is target)
+
+
+def _reaches(value: Any, is_it: Callable[[Any], bool]) -> bool:
+    seen: set[int] = set()
+    queue = [value]
+    while queue and len(seen) < 1000:
+        item = queue.pop()
+        if is_it(item):
+            return True
+        if isinstance(item, _INERT) or id(item) in seen:
+            continue
+        seen.add(id(item))
+        if isinstance(item, torch.Tensor):
+            queue += (own_attributes(item) or {}).values()  # where one that wraps others has them
+            continue
+        if isinstance(item, FunctionType):
+            queue += [*(item.__closure__ or ()), *(item.__defaults__ or ())]
+        elif is_array(item) and item.dtype.hasobject:
+            queue += item.flat
+        else:
+            queue += gc.get_referents(item)
+    return False

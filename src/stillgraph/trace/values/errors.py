@@ -1,0 +1,46 @@
+"""The texts of errors that Python raises in a capture: they tell the kinds of values that eager PyTorch has."""
+
+from __future__ import annotations
+
+import re
+
+from stillgraph.core.diagnostics import MisreadError, refuse
+from stillgraph.trace.code.frames import here
+from stillgraph.trace.values.operands import ONE_KIND
+
+KINDS = {"FakeTensor": "Tensor", "StagedFloat": "float", "StagedInt": "int", "StagedBool": "bool", "StagedText": "str"}
+"""By their names, classes of what stands for values in a capture, and the names of those that eager PyTorch has."""
+_NAMES = re.compile(rf"\b({'|'.join(KINDS)})\b")
+
+OF_MIXED_KINDS = ("StagedMixedInt", "StagedMixedFloat")
+"""Names of those that stand for numbers of one kind on one path and of another on the other."""
+_MIXED = re.compile(rf"\b({'|'.join(OF_MIXED_KINDS)})\b")
+
+OF_SEVERAL_KINDS = (
+    *("Staged", "StagedNumber", "StagedArray", "StagedList", "StagedSpread", "StagedRows", "StagedArrayRows"),
+    *("StagedReversed", "StagedEntries", "Unjoined", "UnjoinedMethod", "MaybeKey", "CaughtPart", "Table"),
+)
+"""Names of classes of ours whose instances stand for values of kinds that these do not tell."""
+
+_UNKNOWN = re.compile(rf"\b({'|'.join(OF_SEVERAL_KINDS)})\b")
+
+
+def in_eagers_words(error: BaseException) -> None:
+    """Let an exception say what it would say in eager PyTorch, if it names what stands for values in a capture.
+
+    Raises:
+        CaptureError: Python has raised it for something that stands for a value of which it does not know the kind;
+            what eager PyTorch does with the value is not known.
+    """
+    if any(type(arg) is str and _NAMES.search(arg) for arg in error.args):
+        error.args = tuple(_NAMES.sub(_kind, arg) if type(arg) is str else arg for arg in error.args)
+    if any(type(arg) is str and _MIXED.search(arg) for arg in error.args):
+        message = "a number that is of one kind on one path and of another on the other is given to what takes one kind"
+        raise refuse("SG202", message, location=here(), hint=ONE_KIND, kind=MisreadError) from None
+    if any(type(arg) is str and _UNKNOWN.search(arg) for arg in error.args):
+        message = f"Python does something with a value that only the run knows, and does not take it ({error.args[0]})"
+        raise refuse("SG301", message, location=here(), kind=MisreadError) from None
+
+
+def _kind(found: re.Match[str]) -> str:
+    return KINDS[found[1]]

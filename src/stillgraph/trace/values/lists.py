@@ -1,0 +1,392 @@
+"""Lists of which only the run knows the length.
+
+The elements of such a list have one structure. Each leaf of it is a *column*, a `StagedList`: in the program a real
+Python list of tensors or numbers. In the user's list a `StagedSpread` stands where the elements are, so that the
+object, its aliases and what Python itself does with lists (append, ``+``, a copy) keep their meaning: a list is a
+sequence of elements and of spreads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NoReturn
+
+import torch
+
+from stillgraph.core.diagnostics import refuse
+from stillgraph.program.constants import Known
+from stillgraph.program.types import (
+    DENSE,
+    JoinFailure,
+    ListType,
+    NumberType,
+    TableType,
+    TensorType,
+    Type,
+    join_types,
+    table_of,
+)
+from stillgraph.trace.code.frames import here
+from stillgraph.trace.values.containers import Parts, instance_parts, split
+from stillgraph.trace.values.entries import maybe_keys
+from stillgraph.trace.values.numbers import Staged, is_number
+from stillgraph.trace.values.several import Several, known_in
+
+TypeOf = Callable[[Any], Type]
+IsOlder = Callable[[Any], bool]
+
+
+class StagedList(Staged):
+    """One column of a list of unknown length: a leaf like a tensor or a number."""
+
+    __slots__ = ("type",)
+
+    def __init__(self, type: ListType) -> None:
+        self.type = type
+
+
+# ---- the structure of an element
+@dataclass(frozen=True, eq=False)
+class Leaf:
+    """A tensor or number: one column."""
+
+    type: Type
+
+
+@dataclass(frozen=True, eq=False)
+class Same:
+    """The same constant in every element; no column."""
+
+    value: Any
+
+
+@dataclass(frozen=True, eq=False)
+class Node:
+    """A container of fixed structure."""
+
+    parts: Parts
+    children: tuple[Element, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Inner:
+    """A list of any length in the list: its columns are lists of lists. ``element`` is None while all are empty."""
+
+    element: Element | None
+
+
+Element = Leaf | Same | Node | Inner
+_COUNT = NumberType(int)  # the column of a list whose elements have no leaf
+
+
+class StagedSpread(Staged):
+    """Stands in a list for as many elements as its columns have, of the structure ``element``."""
+
+    __slots__ = ("columns", "element")
+
+    def __init__(self, element: Element, columns: tuple[StagedList, ...]) -> None:
+        self.element = element
+        self.columns = columns
+
+    def _refuse(self, *args: Any, **kwargs: Any) -> NoReturn:
+        raise refuse("SG210", "the elements of a list are used as one value", location=here())
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name.startswith("__") and name.endswith("__"):
+            raise AttributeError(name)
+        self._refuse()
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> NoReturn:
+        raise refuse("SG210", f"{getattr(func, '__name__', func)} takes no list of unknown length", location=here())
+
+    __bool__ = __int__ = __float__ = __index__ = __len__ = __iter__ = __call__ = __contains__ = _refuse
+    __str__ = __repr__ = __format__ = __getitem__ = __setitem__ = __delitem__ = __eq__ = __ne__ = _refuse
+    __lt__ = __le__ = __gt__ = __ge__ = __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = _refuse
+    __truediv__ = __rtruediv__ = __neg__ = __hash__ = _refuse
+
+
+@dataclass(frozen=True, eq=False)
+class Items:
+    """A column as it is put together from elements and other columns (those at the positions ``spread``)."""
+
+    items: tuple[Any, ...]
+    spread: tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Alike:
+    """A column that holds one constant as often as another column has elements."""
+
+    value: Any
+    column: StagedList
+
+
+def has_spread(value: Any) -> bool:
+    """Whether a list or tuple holds elements that only the run counts."""
+    for key in maybe_keys(value):
+        key._refuse()  # Python has copied a dict's keys: how many those are, nobody can say
+    return any(type(item) is StagedSpread for item in value)
+
+
+# ---- from elements to their structure
+def structure(
+    children: Sequence[Any],
+    type_of: TypeOf,
+    is_older: IsOlder = lambda value: True,
+    inside: tuple[int, ...] = (),
+) -> Element:
+    """The structure that covers all elements of a list.
+
+    Args:
+        children: the elements.
+        type_of: the type of a leaf.
+        is_older: whether an object was there before the paths that make the list: it stays the object that it is.
+        inside: the ids of what the list is in.
+
+    Raises:
+        JoinFailure: there is none, or the list has no element.
+    """
+    element: Element | None = None
+    for child in children:
+        spread = type(child) is StagedSpread
+        mine = _spread_structure(child, type_of) if spread else _of(child, type_of, is_older, inside)
+        element = cover(element, mine)
+    if element is None:
+        raise JoinFailure("SG203", "a list that is always empty")
+    return element
+
+
+def _spread_structure(spread: StagedSpread, type_of: TypeOf) -> Element:
+    return _typed(spread.element, iter([_element_type(type_of(column)) for column in spread.columns]))
+
+
+def _element_type(type_: Type) -> Type:
+    assert isinstance(type_, ListType)
+    return type_.element
+
+
+def _typed(element: Element, given: Iterator[Type]) -> Element:
+    """The same structure with other types of its leaves."""
+    if isinstance(element, Leaf):
+        return Leaf(next(given))
+    if isinstance(element, Node):
+        return replace(element, children=tuple(_typed(child, given) for child in element.children))
+    if isinstance(element, Inner):
+        inner = [_element_type(next(given)) for _ in _leaf_types(element)]
+        return element if element.element is None else Inner(_typed(element.element, iter(inner)))
+    return element
+
+
+def _of(value: Any, type_of: TypeOf, is_older: IsOlder, inside: tuple[int, ...] = ()) -> Element:
+    several = known_in(value) if issubclass(type(value), Several) else None
+    if several is not None:
+        return Leaf(table_of(several))
+    if isinstance(value, torch.Tensor) or is_number(value):
+        type_ = type_of(value)
+        if isinstance(type_, TensorType) and type_.layout is not torch.strided:
+            raise JoinFailure("SG203", f"a list of unknown length holds a tensor of layout {type_.layout}", DENSE)
+        return Leaf(type_)
+    if isinstance(value, (Staged, Iterator)):
+        held = _STAGED.get(type(value).__name__, f"a {type(value).__name__}")
+        raise JoinFailure("SG203", f"a list of unknown length holds {held}", _INSTEAD)
+    if id(value) in inside:
+        held = f"a {type(value).__name__} that leads to itself"
+        raise JoinFailure("SG203", f"a list of unknown length holds {held}", _INSTEAD)
+    inside = (*inside, id(value))
+    if type(value) is list:
+        return Inner(structure(value, type_of, is_older, inside) if value else None)
+    parts = split(value)
+    if parts is None and not is_older(value):
+        parts = instance_parts(value)
+    if parts is None:
+        return Same(value)
+    if any(type(child) is StagedSpread for child in parts.children):
+        raise JoinFailure("SG203", f"a list holds a {type(value).__name__} of unknown length")
+    return Node(parts, tuple(_of(child, type_of, is_older, inside) for child in parts.children))
+
+
+_STAGED = {"StagedArray": "a numpy array", "StagedText": "a text with a value in it that only the run knows"}
+_INSTEAD = "Such a list can hold tensors and numbers, and containers of them: put the tensors themselves into it."
+
+
+def cover(left: Element | None, right: Element | None) -> Element | None:
+    """The structure that covers both.
+
+    Raises:
+        JoinFailure: there is none.
+    """
+    if left is None or right is None:
+        return left or right
+    if isinstance(left, Leaf) and isinstance(right, Leaf):
+        return Leaf(join_types(left.type, right.type))
+    if isinstance(left, Inner) and isinstance(right, Inner):
+        return Inner(cover(left.element, right.element))
+    if isinstance(left, Same) and isinstance(right, Same) and _equal(left.value, right.value):
+        return left
+    if isinstance(left, Node) and isinstance(right, Node) and _agree(left.parts, right.parts):
+        children = [cover(a, b) for a, b in zip(left.children, right.children)]
+        return Node(left.parts, tuple(child for child in children if child is not None))
+    first, second = _entries(left), _entries(right)
+    if first is not None and second is not None:
+        return Leaf(table_of(first, second))
+    raise JoinFailure("SG203", "the elements of a list differ in kind or structure")
+
+
+def _entries(element: Element) -> tuple[Known, ...] | None:
+    """The constants of which an element is one; None where it may be something else."""
+    if isinstance(element, Leaf):
+        return element.type.entries if isinstance(element.type, TableType) else None
+    return known_in(element.value) if isinstance(element, Same) else None
+
+
+def _equal(left: Any, right: Any) -> bool:
+    return left is right or (type(left) is type(right) and isinstance(left, (str, bytes)) and left == right)
+
+
+def _agree(left: Parts, right: Parts) -> bool:
+    return left.type is right.type and bool(left.context == right.context)
+
+
+def is_plain(element: Element | None) -> bool:
+    """Whether the one column of a list is that list: its elements are tensors or numbers, or lists of them."""
+    if isinstance(element, Leaf):
+        return not isinstance(element.type, TableType)
+    return isinstance(element, Inner) and is_plain(element.element)
+
+
+def types(element: Element) -> list[Type]:
+    """What each column holds."""
+    return _leaf_types(element) or [_COUNT]
+
+
+def _leaf_types(element: Element | None) -> list[Type]:
+    if isinstance(element, Leaf):
+        return [element.type]
+    if isinstance(element, Node):
+        return [type_ for child in element.children for type_ in _leaf_types(child)]
+    if isinstance(element, Inner):
+        return [ListType(type_) for type_ in (types(element.element) if element.element else [_COUNT])]
+    return []
+
+
+# ---- from elements to columns, and back
+def columns(element: Element, children: Sequence[Any]) -> list[Items]:
+    """The elements of a list, taken apart into the columns of a structure that covers them."""
+    rows = [_spread_leaves(element, c) if type(c) is StagedSpread else _leaves(element, c) or [0] for c in children]
+    spread = tuple(index for index, child in enumerate(children) if type(child) is StagedSpread)
+    return [Items(tuple(row[k] for row in rows), spread) for k in range(len(types(element)))]
+
+
+def _spread_leaves(element: Element, spread: StagedSpread) -> list[Any]:
+    given = iter(spread.columns)
+    return _realigned(element, spread.element, given, spread.columns[0]) or [next(given)]
+
+
+def _realigned(element: Element, mine: Element, given: Iterator[Any], first: StagedList) -> list[Any]:
+    """The columns of a structure for the wider structure ``element``: lists known to be empty fit any."""
+    if isinstance(element, Node) and isinstance(mine, Node):
+        pairs = zip(element.children, mine.children)
+        return [column for wide, narrow in pairs for column in _realigned(wide, narrow, given, first)]
+    if isinstance(element, Inner) and isinstance(mine, Inner) and mine.element is None:
+        return [next(given)] * len(_leaf_types(element))
+    if isinstance(mine, Same) and isinstance(element, Leaf):
+        return [Alike(mine.value, first)]
+    if len(_leaf_types(element)) != len(_leaf_types(mine)) or _constants(element) != _constants(mine):
+        raise JoinFailure("SG203", "what the lists in a list hold was one constant, and becomes others", _INSTEAD)
+    return [next(given) for _ in _leaf_types(element)]
+
+
+def _constants(element: Element | None) -> int:
+    """How many parts of a structure are constants."""
+    if isinstance(element, Node):
+        return sum(map(_constants, element.children))
+    return _constants(element.element) if isinstance(element, Inner) else int(isinstance(element, Same))
+
+
+def _leaves(element: Element, value: Any) -> list[Any]:
+    if isinstance(element, Leaf):
+        return [value]
+    if isinstance(element, Node):
+        parts = _parts(value)
+        return [leaf for child, v in zip(element.children, parts.children) for leaf in _leaves(child, v)]
+    if isinstance(element, Inner):
+        if element.element is None:
+            assert not value, "a list that is taken for empty holds something"
+            return [Items((), ())]
+        return list(columns(element.element, value))
+    return []
+
+
+def _parts(value: Any) -> Parts:
+    """Those of an element whose structure has parts."""
+    parts = split(value) or instance_parts(value)
+    assert parts is not None
+    return parts
+
+
+def rebuild(element: Element, row: Sequence[Any]) -> Any:
+    """The element with these leaves; the lists in it are made anew."""
+    return _rebuild(element, iter(row))
+
+
+def _rebuild(element: Element, row: Iterator[Any]) -> Any:
+    if isinstance(element, Leaf):
+        return next(row)
+    if isinstance(element, Node):
+        return element.parts.rebuild([_rebuild(child, row) for child in element.children])
+    if isinstance(element, Inner):
+        width = len(_leaf_types(element))
+        inner = tuple(next(row) for _ in range(width))
+        return [] if element.element is None else [StagedSpread(element.element, inner)]
+    return element.value
+
+
+def mutable_parts(element: Element, value: Any) -> Iterator[Any]:
+    """The objects in an element that the user could change in place: a list of unknown length has only their values."""
+    if isinstance(element, Inner):
+        yield value
+        if element.element is not None:
+            for child in value:
+                if type(child) is not StagedSpread:
+                    yield from mutable_parts(element.element, child)
+    elif isinstance(element, Node):
+        if not isinstance(value, tuple):
+            yield value
+        for child, inner in zip(element.children, _parts(value).children):
+            yield from mutable_parts(child, inner)
+
+
+def is_mutable(element: Element | None) -> bool:
+    """Whether elements of a structure are, or hold, what the user could change in place."""
+    if isinstance(element, Node):
+        return not issubclass(element.parts.type, tuple) or any(map(is_mutable, element.children))
+    return isinstance(element, Inner)
+
+
+def kept_parts(element: Element | None) -> Iterator[Any]:
+    """The objects that elements of a structure hold as they are."""
+    if isinstance(element, Node):
+        for child in element.children:
+            yield from kept_parts(child)
+    elif isinstance(element, Inner):
+        yield from kept_parts(element.element)
+    elif isinstance(element, Same):
+        yield element.value
+
+
+def same_structure(left: Element | None, right: Element | None, same_type: Callable[[Type, Type], bool]) -> bool:
+    """Whether two structures, one of which covers the other, are the same."""
+    mine, others = (_leaf_types(element) for element in (left, right))
+    alike = len(mine) == len(others) and all(same_type(a, b) for a, b in zip(mine, others))
+    return alike and _hold_alike(left, right)
+
+
+def _hold_alike(left: Element | None, right: Element | None) -> bool:
+    """Whether the lists in two structures that are known to be empty are the same: one of numbers has such a column."""
+    if isinstance(left, Inner) and isinstance(right, Inner):
+        return _hold_alike(left.element, right.element)
+    if isinstance(left, Node) and isinstance(right, Node):
+        return all(map(_hold_alike, left.children, right.children))
+    return (left is None) == (right is None)
