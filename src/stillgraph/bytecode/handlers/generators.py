@@ -31,10 +31,11 @@ def _iterator(value: Any) -> Any:
     if method is not None:
         value = call(method, value)
     if isinstance(value, (Unjoined, Produced)) or as_sequence(value) is not None or is_exactly(value, _PLAIN):
-        return Iteration(value)
-    if isinstance(value, Iterator):
+        made: Any = Iteration(value)
+    elif isinstance(value, Iterator):
         return Iteration(value) if is_advanced_unseen(value) else iter(value)
-    made = iter(value)
+    else:
+        made = iter(value)
     capture.iterators.made(made, value)
     return made
 
