@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 import stillgraph as sg
 from tests.unit.trace.agreement import agree
@@ -125,3 +125,45 @@ def test_a_mask_of_bytes_is_not_written_through() -> None:
     with pytest.raises(sg.CaptureError, match=r"Write through mask.bool\(\)") as caught:
         sg.to_static(function, backend="eager")(torch.ones(3), torch.tensor([1, 0, 1], dtype=torch.uint8))
     assert caught.value.reason.code == "SG304"
+
+
+# ---- layers by an index of the run
+class Experts(nn.Module):
+    """Routed by counts of which the run knows how many there are."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.experts = nn.ModuleList([nn.Linear(2, 2), nn.Sequential(nn.Linear(2, 2), nn.ReLU()), nn.Identity()])
+        self.scales = nn.ParameterList([nn.Parameter(torch.full((2,), float(i))) for i in range(3)])
+
+    def forward(self, x: Tensor, top: Tensor) -> Any:
+        first = self.experts[int(top[0])](x) + self.scales[top[0]]
+        for index, count in enumerate(torch.bincount(top, minlength=3).tolist()):
+            if count:
+                x = x + self.experts[index](x) * count
+        return first, x
+
+
+def test_layers() -> None:
+    model = Experts()
+    static = sg.to_static(Experts(), backend="eager")
+    static.load_state_dict(model.state_dict())
+    for top in ([0, 1, 1], [2, 2, 0], [1, 0, 2]):
+        args = torch.ones(1, 2), torch.tensor(top)
+        given, expected = static(*args), model(*args)
+        torch.testing.assert_close(given, expected)
+        for each, results in ((static, given), (model, expected)):
+            each.zero_grad()
+            sum(result.sum() for result in results).backward()
+        for mine, eagers in zip(static.parameters(), model.parameters(), strict=True):
+            assert (mine.grad is None) == (eagers.grad is None)
+            torch.testing.assert_close(mine.grad, eagers.grad)
+
+
+@pytest.mark.parametrize("index", [3, -4])
+def test_a_layer_that_is_not_there(index: int) -> None:
+    layers = nn.ModuleList([nn.Identity(), nn.ReLU(), nn.Tanh()])
+    static: Any = sg.to_static(lambda x, n: layers[int(n)](x), backend="eager")
+    assert torch.equal(static(torch.ones(2), torch.tensor(-1)), torch.ones(2).tanh())
+    with pytest.raises(IndexError, match=f"^index {index} is out of range$"):
+        static(torch.ones(2), torch.tensor(index))

@@ -20,6 +20,7 @@ from stillgraph.operators.containers.sequences import Range
 from stillgraph.operators.names.globals import set_global
 from stillgraph.operators.names.methods import binary, by_methods, method_of, set_by_descriptor
 from stillgraph.operators.names.namespaces import note_name
+from stillgraph.operators.names.strings import text
 from stillgraph.operators.python.hidden_state import refuse_state_of_run
 from stillgraph.program.facts.module_tables import past_class
 from stillgraph.program.guards import Attribute, Source, item_of
@@ -379,7 +380,7 @@ def item(target: Any, key: Any) -> Any:
             return call(method, target, key)
     if capture is not None and isinstance(target, torch.Tensor):
         key = in_tensor(key)
-    if capture is not None and isinstance(target, (list, tuple, range, collections.deque)):
+    if capture is not None and (isinstance(target, _INDEXED) or is_exactly(target, _LAYERS)):
         key = as_index(capture, key)
         if lists.is_spread(target) or (is_exactly(target, (list, tuple)) and _cut_by_staged(key)):
             return lists.at(capture, target, key)
@@ -443,15 +444,21 @@ def _staged_item(capture: Session, target: Any, key: StagedInt) -> Any:
     return pick(capture, elements, key, list if isinstance(target, list) else tuple)
 
 
-_OUT_OF_RANGE = {collections.deque: "deque index out of range", range: "range object index out of range"}
+_INDEXED = (list, tuple, range, collections.deque)
+_LAYERS = (torch.nn.ModuleList, torch.nn.Sequential, torch.nn.ParameterList)
+_OUT_OF_RANGE: dict[type, Callable[[Any], str]] = {
+    collections.deque: lambda index: "deque index out of range",
+    range: lambda index: "range object index out of range",
+    **{kind: lambda index: text("index {} is out of range", index) for kind in _LAYERS},
+}
 
 
-def _require_in_range(capture: Session, count: int, key: StagedInt, said: str) -> None:
+def _require_in_range(capture: Session, count: int, key: StagedInt, said: Callable[[Any], str]) -> None:
     """Let the program raise what Python says of an index that is out of range; the program itself has a tuple there."""
     outside = (key >= count) | (key < -count)
 
     def fail() -> NoReturn:
-        raise IndexError(said)
+        raise IndexError(said(key))
 
     if isinstance(outside, StagedBool):
         branch(capture, outside, fail, lambda: None, (), ())
