@@ -136,7 +136,7 @@ def test_all_that_stands_for_values_is_known_by_name() -> None:
     assert found | stand_ins <= known, found | stand_ins - known
 
 
-_ABSTRACT = {"Count", "Indexed", "Listed"}  # what no error of Python's tells of
+_ABSTRACT = {"Count", "Indexed", "Listed", "_View"}  # what no error of Python's tells of
 
 
 def _all_below(kind: type) -> set[type]:

@@ -37,6 +37,7 @@ WHAT: dict[str, Any] = {
     "elsewhere": {1},
     "written_elsewhere": {1: []},
     "promote": WHERE,
+    "object": WHERE,
 }
 
 

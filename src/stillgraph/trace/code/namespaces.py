@@ -170,7 +170,8 @@ def classes_read(
     bases = [*users_classes(kind), *users_classes(type(kind))]
     read = [_names_read(base, names) for base in bases]
     by_method = any("__getattr__" in vars(base) for base in bases)
-    in_pythons = {name for base in kind.__mro__ if base not in bases for name in vars(base)}
+    others = (base for base in kind.__mro__ if all(base is not each for each in bases))
+    in_pythons = {name for base in others for name in vars(base)}
     later = [set(names) if by_method else names & in_pythons]
     for present in reversed(read):
         later.append(later[-1].union(present))

@@ -36,10 +36,12 @@ _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 _ON_THEIR_OWN = ("logging", "importlib", "platform.py", "ctypes", "weakref.py", "multiprocessing")
 _SAVING = os.path.join("torch", "serialization.py")
 _DECORATING = os.path.join("torch", "utils", "_contextlib.py")  # generators: what they do is the user's
-_READING_SOURCE = (
-    os.path.join("stillgraph", "source") + os.sep,
-    *(os.path.join("stillgraph", "core", f"{name}.py") for name in ("location", "raised", "tracebacks")),
-    *(os.path.join("stillgraph", "trace", f"{name}.py") for name in ("assigned", "frames", "watch")),
+_READING_SOURCE = tuple(
+    os.path.join("stillgraph", *path.split("/"))
+    for path in (
+        *("source/", "core/location.py", "core/raised.py", "core/tracebacks.py"),
+        *("trace/heap/assigned.py", "trace/code/frames.py", "trace/code/watch.py"),
+    )
 )
 _HINT = "Make the call in the static function itself, or outside of it."
 
