@@ -195,5 +195,5 @@ def test_a_method_hides_that_of_a_builtin_class(full_graph: bool) -> None:
 
     static: Any = sg.to_static(lambda x, d: x * d.get("k", 1.0), backend="eager", full_graph=full_graph)
     assert static(torch.tensor(1.0), Table()) == 1
-    Table.get = lambda self, key, default: 70.0  # type: ignore[method-assign, assignment]
+    Table.get = lambda self, key, default: 70.0  # type: ignore[method-assign, assignment]  # it is what is tested
     assert static(torch.tensor(1.0), Table()) == 70

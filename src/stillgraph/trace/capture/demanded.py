@@ -21,8 +21,10 @@ if TYPE_CHECKING:
     from stillgraph.trace.capture.session import Session
 
 _STOOD_FOR = (torch.nn.Module._call_impl.__code__, torch.nn.Module._wrapped_call_impl.__code__)  # by `calls`
-_DEMANDS = {"bool": "truth (bool)", "index": "value (as an index)", "int": "value (int)", "float": "value (float)"}
-_DEMANDS["swap"] = "memory, to swap it with another's,"
+_DEMANDS = {
+    "bool": "truth (bool)", "index": "value (as an index)", "int": "value (int)", "float": "value (float)",
+    "swap": "memory, to swap it with another's,",
+}
 _HINTS = {
     "bool": "What asks is not rewritten: Python's own code, a C library's or one marked not_to_static. Write what it "
     "does in a function of your own, as a loop with if, or use torch.where, torch.sort or torch.min.",

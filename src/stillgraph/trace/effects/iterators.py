@@ -15,6 +15,7 @@ from stillgraph.core.diagnostics import refuse
 from stillgraph.core.files import is_our_module, is_standard_library, is_torch
 from stillgraph.core.lookup import class_member, is_exactly, own_attributes
 from stillgraph.core.rewritten import values_in
+from stillgraph.program.upcoming import CannotLookError
 from stillgraph.trace.code.finalised import close_all
 from stillgraph.trace.code.frames import here
 from stillgraph.trace.effects.upcoming import ADVANCE_OUTSIDE, AS_LIST, Ahead, Outside, refuse_outer
@@ -195,7 +196,7 @@ class Iterators:
     def _ahead(self, iterator: Any) -> Any:
         try:
             return self.outside.ahead(iterator)
-        except Exception:  # a dict that was changed since, say
+        except (CannotLookError, RuntimeError):  # the latter of a dict or set that was changed since
             return None
 
 

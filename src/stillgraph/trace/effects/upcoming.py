@@ -67,7 +67,7 @@ class Ahead(Iterator[Any]):
     def _item(self, position: int) -> Any:
         try:
             return self._items[position]
-        except Exception:  # of ``zip(..., strict=True)``, say
+        except (RuntimeError, ValueError):  # of a dict that was changed since; of ``zip(..., strict=True)``
             raise refuse_outer(self.iterator) from None
 
     def __next__(self) -> Any:
@@ -191,7 +191,7 @@ def refuse_outer(iterator: Any) -> BaseException:
         LookAhead(iterator)
     except CannotLookError as error:
         kind = error.kind
-    except Exception:  # a dict that was changed since, say
+    except RuntimeError:  # of a dict or set that was changed since
         pass
     message = f"an iterator from outside the function is advanced: what a {kind.__name__} gives, only drawing tells"
     if isinstance(iterator, io.IOBase):
