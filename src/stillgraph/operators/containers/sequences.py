@@ -491,4 +491,6 @@ def as_sequence(iterable: Any) -> Any:
     if not isinstance(iterable, dict):
         what = f"{called(iterable)}, a set of numbers that only the run knows, is run over"
         raise refuse("SG211", what, location=here(), hint="Run over sorted(...) of it: Python's order is the run's.")
-    return Listed(table.keys)
+    from stillgraph.operators.containers.tables import Keys  # which are a sequence of this module's
+
+    return Keys(iterable)  # as they are in each iteration: Python raises where their number has changed
