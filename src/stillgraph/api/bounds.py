@@ -75,7 +75,7 @@ def why_beyond(cache: ProgramCache, is_entry: bool) -> str:
 def advice_on(reason: str) -> str:
     """What to do where a program is made for each call, by the sentence on what differs.
 
-    `runtime/guards/guard_misses.py` writes these sentences.
+    `runtime/guards/explaining.py` writes these sentences.
     """
     return next(advice for pattern, advice in _ADVICE if re.search(pattern, reason))
 

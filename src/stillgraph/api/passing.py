@@ -32,8 +32,8 @@ from stillgraph.program.guards import (
     TypeGuard,
 )
 from stillgraph.runtime.calls.cache import CapturedCall
-from stillgraph.runtime.guards.guard_misses import failing
-from stillgraph.runtime.guards.weak import WeakIdentityGuard
+from stillgraph.runtime.guards.explaining import failing
+from stillgraph.runtime.guards.kinds.identity import WeakIdentityGuard
 from stillgraph.runtime.native.function_writer import read_source
 from stillgraph.trace.sources.sources import is_opened_by_name
 from stillgraph.trace.torch_rules.on_fakes import has_no_fake

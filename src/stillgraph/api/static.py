@@ -22,7 +22,7 @@ from stillgraph.report.coverage import coverage as summed_up
 from stillgraph.report.explain import Explanation, cache_state, explain, explain_refusal
 from stillgraph.runtime.calls.static_function import StaticFunction
 from stillgraph.runtime.calls.whole import compile_whole
-from stillgraph.runtime.guards.guard_misses import failing
+from stillgraph.runtime.guards.explaining import failing
 from stillgraph.runtime.native.native import lower
 from stillgraph.runtime.native.tracebacks import presenting
 from stillgraph.settings import SETTINGS, enable_to_static

@@ -1,7 +1,7 @@
 """Guards: the facts about the Python world that a program was specialised on, as plain data.
 
 A `Source` says where a value is found when a static function is called; a guard says what must hold of it. Both are
-frozen and know nothing of how they are checked: `runtime/guards/guard_codegen.py` turns them into one Python function.
+frozen and know nothing of how they are checked: `runtime/guards/checking.py` turns them into one Python function.
 """
 
 from __future__ import annotations

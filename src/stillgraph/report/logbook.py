@@ -16,7 +16,7 @@ from stillgraph.core.lookup import stated
 from stillgraph.program.program import Program
 from stillgraph.report.artefacts import Artefacts
 from stillgraph.report.explain import explain
-from stillgraph.runtime.guards.guard_codegen import compile_guards
+from stillgraph.runtime.guards.checking import compile_guards
 from stillgraph.runtime.native.native import lower
 
 

@@ -10,7 +10,7 @@ import torch
 
 from stillgraph.api.bounds import advice_on
 from stillgraph.core.parcel import Parcel
-from stillgraph.runtime.guards import guard_misses
+from stillgraph.runtime.guards import words
 from stillgraph.runtime.guards.differences import difference
 from tests.unit.bytecode.segmented import Record, agrees, to_partial
 
@@ -81,14 +81,14 @@ def test_values_are_shown_briefly(name: str, full_graph: bool) -> None:
     told = why.explain_miss(torch.ones(2), second)
     assert told.startswith(begins)
     assert len(told) < 180
-    for words in ("tensor(", "Parcel", "\n"):
-        assert words not in told
+    for part in ("tensor(", "Parcel", "\n"):
+        assert part not in told
 
 
 def test_what_is_handed_on_is_not_called_by_our_names() -> None:
-    kinds = [guard_misses._kind(Parcel), guard_misses._kind_found(Parcel("held", 3))]
+    kinds = [words.kind_expected(Parcel), words.kind_found(Parcel("held", 3))]
     assert kinds == ["an object that is only handed on", "a int"]
-    assert difference("x", [None], [Parcel("held", [torch.ones(3)])], guard_misses._shown) == (
+    assert difference("x", [None], [Parcel("held", [torch.ones(3)])], words.shown) == (
         "x[0] should be None (NoneType), but is [float32[3]] (list)"
     )
 

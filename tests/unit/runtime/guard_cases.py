@@ -10,8 +10,8 @@ import torch
 from hypothesis import strategies as st
 
 from stillgraph.program.guards import Guard
-from stillgraph.runtime.guards.guard_codegen import compile_guards
-from stillgraph.runtime.guards.guard_misses import explain_miss
+from stillgraph.runtime.guards.checking import compile_guards
+from stillgraph.runtime.guards.explaining import explain_miss
 
 
 class Colour(enum.Enum):

@@ -7,7 +7,7 @@ import pytest
 
 from stillgraph.program.guards import ConstantGuard, Item
 from stillgraph.runtime.calls.cache import CacheInfo, CapturedCall, ProgramCache, call_structure
-from stillgraph.runtime.guards.guard_codegen import compile_guards
+from stillgraph.runtime.guards.checking import compile_guards
 from tests.unit.runtime.programs import X, program_of
 
 

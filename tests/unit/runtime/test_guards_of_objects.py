@@ -46,10 +46,10 @@ from stillgraph.program.guards import (
     TypeGuard,
     UnsetGuard,
 )
+from stillgraph.runtime.guards.checking import compile_guards
 from stillgraph.runtime.guards.comparing import strict_key
-from stillgraph.runtime.guards.guard_codegen import compile_guards
-from stillgraph.runtime.guards.guard_misses import explain_miss
-from stillgraph.runtime.guards.weak import weakened
+from stillgraph.runtime.guards.explaining import explain_miss
+from stillgraph.runtime.guards.kinds.table import weakened
 from tests.unit.runtime.guard_cases import BASE, Plain, Slotted, holds, scalars
 from tests.unit.runtime.programs import X, inputs_at, tensor_guard
 

@@ -14,8 +14,8 @@ from stillgraph.program.guards import (
     Item,
     SizeGuard,
 )
-from stillgraph.runtime.guards.guard_codegen import compile_guards
-from stillgraph.runtime.guards.guard_misses import explain_miss
+from stillgraph.runtime.guards.checking import compile_guards
+from stillgraph.runtime.guards.explaining import explain_miss
 from tests.unit.runtime.guard_cases import BASE, holds
 from tests.unit.runtime.programs import X, mode_guard, tensor_guard
 

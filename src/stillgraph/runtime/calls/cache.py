@@ -16,8 +16,8 @@ from stillgraph.program.operations import take_left
 from stillgraph.program.outputs import Constant
 from stillgraph.program.program import Program
 from stillgraph.runtime.calls import growing
-from stillgraph.runtime.guards.guard_codegen import Check
-from stillgraph.runtime.guards.guard_misses import failing, failures
+from stillgraph.runtime.guards.checking import Check
+from stillgraph.runtime.guards.explaining import failing, failures
 from stillgraph.runtime.native.results import Finish, compile_result
 from stillgraph.runtime.native.so_far import found_in
 

@@ -25,9 +25,9 @@ from stillgraph.runtime.calls.cache import CacheInfo, CapturedCall, ProgramCache
 from stillgraph.runtime.calls.captures import Captures
 from stillgraph.runtime.calls.failed_captures import FailedCaptures
 from stillgraph.runtime.calls.shadow import ShadowCheck
-from stillgraph.runtime.guards.guard_codegen import compile_guards
-from stillgraph.runtime.guards.guard_misses import explain_miss
-from stillgraph.runtime.guards.weak import weakened
+from stillgraph.runtime.guards.checking import compile_guards
+from stillgraph.runtime.guards.explaining import explain_miss
+from stillgraph.runtime.guards.kinds.table import weakened
 from stillgraph.runtime.native.backends import Backend, resolve_backend
 from stillgraph.runtime.native.function_writer import read_source
 from stillgraph.runtime.native.repeating import Generators, is_repeatable, is_rewound

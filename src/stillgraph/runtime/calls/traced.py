@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from stillgraph.program.program import Program
-from stillgraph.runtime.guards.guard_misses import explain_miss
+from stillgraph.runtime.guards.explaining import explain_miss
 from stillgraph.runtime.native.function_writer import read_source
 from stillgraph.runtime.native.results import compile_result
 from stillgraph.runtime.native.tracebacks import presenting

@@ -7,11 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from stillgraph.program.guards import Guard, IdentityGuard, KeysGuard, MembersGuard
-from stillgraph.runtime.guards.comparing import BY_IDENTITY, strict_key
-
-_HELD_TYPES = (int, float, complex, str, bytes, range, slice, tuple, type(None), type(Ellipsis), type(NotImplemented))
-_HELD_KEYS = (*_HELD_TYPES, *BY_IDENTITY)
+from stillgraph.runtime.guards.comparing import strict_key
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -35,39 +31,6 @@ class WeakObject:
         return f"<{self.type.__qualname__}>"
 
 
-@dataclass(frozen=True, eq=False)
-class WeakIdentityGuard(IdentityGuard):
-    """An `IdentityGuard` whose ``expected`` is a `WeakObject`."""
-
-    def __str__(self) -> str:
-        return f"{self.source} is the same {self.expected.type.__name__}"
-
-
-def weakened(guard: Guard) -> Guard:
-    """The same guard, without a reference that keeps a user's object alive.
-
-    Args:
-        guard: any guard; only an `IdentityGuard`, a `MembersGuard` and a `KeysGuard` are changed.
-
-    Returns:
-        A `WeakIdentityGuard`, a `MembersGuard` or `KeysGuard` of `WeakObject` (and of what takes no weak reference:
-        descriptors and the like), or the guard itself. What takes no weak reference is held: told by its address alone,
-        it could be mistaken for another object that comes to lie there when it is gone.
-    """
-    if isinstance(guard, KeysGuard) and not all(isinstance(key, _HELD_KEYS) for key in guard.keys):
-        keys = (key if isinstance(key, _HELD_KEYS) else _weak_member(key) for key in guard.keys)
-        return KeysGuard(guard.source, tuple(keys))
-    if isinstance(guard, MembersGuard):
-        return MembersGuard(guard.source, tuple((name, _weak_member(member)) for name, member in guard.members))
-    if not isinstance(guard, IdentityGuard) or isinstance(guard, WeakIdentityGuard):
-        return guard
-    expected = guard.expected
-    reference = _reference(expected)
-    if reference is None:
-        return guard
-    return WeakIdentityGuard(guard.source, WeakObject(reference, id(expected), type(expected)))
-
-
 def is_member(value: Any, member: Any) -> bool:
     """Whether a value is what a `MembersGuard`, weakened or not, has for it."""
     return member.matches(value) if isinstance(member, WeakObject) else value is member
@@ -89,7 +52,7 @@ def ids_while_alive(members: Sequence[Any]) -> tuple[list[int], list[Any]]:
     Returns:
         The ids, and what has to be kept for as long as they are in use.
     """
-    members = [_weak_member(member) for member in members]
+    members = [weak_object(member) for member in members]
     ids = [member.address if isinstance(member, WeakObject) else id(member) for member in members]
     kept: list[Any] = []
     for member in members:
@@ -101,9 +64,10 @@ def ids_while_alive(members: Sequence[Any]) -> tuple[list[int], list[Any]]:
     return ids, kept
 
 
-def _weak_member(member: Any) -> Any:
-    reference = None if isinstance(member, WeakObject) else _reference(member)
-    return member if reference is None else WeakObject(reference, id(member), type(member))
+def weak_object(value: Any) -> Any:
+    """A `WeakObject` that stands for a value, or the value where its class allows no weak reference."""
+    reference = None if isinstance(value, WeakObject) else _reference(value)
+    return value if reference is None else WeakObject(reference, id(value), type(value))
 
 
 def _reference(value: Any) -> weakref.ref[Any] | None:

@@ -40,10 +40,10 @@ from stillgraph.program.guards import (
     Source,
     TypeGuard,
 )
+from stillgraph.runtime.guards.checking import compile_guards
 from stillgraph.runtime.guards.comparing import strict_key
-from stillgraph.runtime.guards.guard_codegen import compile_guards
-from stillgraph.runtime.guards.guard_misses import explain_miss
-from stillgraph.runtime.guards.guard_order import in_checking_order
+from stillgraph.runtime.guards.explaining import explain_miss
+from stillgraph.runtime.guards.order import in_checking_order
 from stillgraph.runtime.native.function_writer import read_source
 from tests.unit.runtime.guard_cases import Colour, Number, Plain, holds, scalars
 from tests.unit.runtime.programs import X, inputs_at, tensor_guard

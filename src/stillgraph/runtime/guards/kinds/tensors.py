@@ -1,0 +1,85 @@
+"""Guards on tensors: their metadata, what else the code asked of them, their sizes."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import math
+from collections.abc import Sequence
+
+from stillgraph.program.facts.facts import FACTS
+from stillgraph.program.guards import FactGuard, SizeGuard, Source, TensorGuard
+from stillgraph.runtime.guards.kinds.kind import Kind, Read, Stage
+from stillgraph.runtime.guards.words import expected_tensor, shown
+from stillgraph.runtime.native.backends import TensorCheck, tensor_holds
+from stillgraph.runtime.native.function_writer import FunctionWriter
+
+
+class OfTensors(Kind[TensorGuard]):
+    """A tensor's metadata. Tensors that follow each other are checked by one call."""
+
+    cost = 6
+    stage = Stage.TENSORS
+
+    def write(self, guards: Sequence[TensorGuard], writer: FunctionWriter) -> None:
+        tensors = ", ".join([writer.read(guard.source) for guard in guards])
+        check = writer.constant(TensorCheck(tuple(guards)))
+        writer.lines.append(f"if not {check}.native({tensors}) and not {check}.accepts({tensors}): return None")
+
+    def why(self, guard: TensorGuard, read: Read) -> str | None:
+        value = read(guard.source)
+        return None if tensor_holds(guard, value) else f"{expected_tensor(guard)}, but is {shown(value, guard)}"
+
+
+class OfFacts(Kind[FactGuard]):
+    """What the code asked of a tensor besides its metadata."""
+
+    cost = 7
+    stage = Stage.SIZES
+
+    def miss(self, guard: FactGuard, writer: FunctionWriter) -> str:
+        return f"{writer.constant(FACTS[guard.name])}({writer.read(guard.source)}) != {writer.literal(guard.value)}"
+
+    def why(self, guard: FactGuard, read: Read) -> str | None:
+        found = FACTS[guard.name](read(guard.source))
+        return None if found == guard.value else f"{guard}, but now {shown(found)}"
+
+
+class OfSizes(Kind[SizeGuard]):
+    """A condition on sizes."""
+
+    cost = 7
+    stage = Stage.SIZES
+
+    def sources(self, guard: SizeGuard) -> Sequence[Source]:
+        return [source for _, source, _ in guard.sizes]
+
+    def miss(self, guard: SizeGuard, writer: FunctionWriter) -> str:
+        sizes = {
+            name: writer.local((SizeGuard, source, dim), f"{writer.read(source)}.size({dim})")
+            for name, source, dim in guard.sizes
+        }
+        return f"not ({_renamed(guard.expression, sizes)})"
+
+    def why(self, guard: SizeGuard, read: Read) -> str | None:
+        found = {name: read(source).size(dim) for name, source, dim in guard.sizes}
+        if eval(guard.expression, {"math": math}, found):
+            return None
+        values = ", ".join(f"{name} (size {dim} of {source}) is {found[name]}" for name, source, dim in guard.sizes)
+        return f"{guard.expression} should hold, but {values}"
+
+
+class _Renamer(ast.NodeTransformer):
+    def __init__(self, names: dict[str, str], expression: str) -> None:
+        self.names = names
+        self.expression = expression
+
+    def visit_Name(self, node: ast.Name) -> ast.Name:
+        known = self.names.get(node.id)
+        if known is None and node.id != "math" and not hasattr(builtins, node.id):
+            raise ValueError(f"size guard {self.expression!r} names {node.id!r}, which is not one of its sizes")
+        return ast.Name(known or node.id, node.ctx)
+
+
+def _renamed(expression: str, names: dict[str, str]) -> str:
+    return ast.unparse(_Renamer(names, expression).visit(ast.parse(expression, mode="eval")))
