@@ -45,8 +45,8 @@ class Full(io.FileIO):
 def full_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = Path.open
 
-    def opened(self: Path, mode: str = "r", *rest: Any) -> Any:
-        return Full(self, mode) if mode == "wb" else whole(self, mode, *rest)
+    def opened(self: Path, mode: str = "r", *rest: Any, **options: Any) -> Any:
+        return Full(self, mode) if mode == "wb" else whole(self, mode, *rest, **options)
 
     monkeypatch.setattr(Path, "open", opened)
 

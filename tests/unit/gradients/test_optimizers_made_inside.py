@@ -205,7 +205,7 @@ def set_and_returned(net: nn.Module, x: Tensor) -> Any:
     ("function", "text"),
     [
         (of_an_own_class, "Own.step, of one that is made inside the function"),
-        (state_read, "after Adam.step, which may have changed it"),
+        (state_read, "the state of a Adam is asked for, which the function makes"),
         (with_a_closure, "SGD.step is called with an argument"),
         (scheduled_in_an_arm, "StepLR.step, of one that is made inside the function, is called in a branch or loop"),
         (of_paths, "step, of one that is made inside the function"),

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 import stillgraph as sg
 from tests.unit.messages.case import mends, refused
@@ -246,26 +246,6 @@ def printed_in_a_loop(x: Tensor) -> Any:
 @refused("SG210", X)
 def parts_joined(x: Tensor) -> Any:
     return x * len("".join("a" for _ in halves(x)))
-
-
-@refused("SG301", X)
-class AModuleByIndex(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.experts = nn.ModuleList([nn.Linear(3, 3), nn.Linear(3, 3)])
-
-    def forward(self, x: Tensor) -> Any:
-        return self.experts[int(x.argmax()) % 2](x)
-
-
-@mends(AModuleByIndex, X)
-class ALoopOverModules(AModuleByIndex):
-    def forward(self, x: Tensor) -> Any:
-        i, y = int(x.argmax()) % 2, x
-        for k, expert in enumerate(self.experts):
-            if k == i:
-                y = expert(x)
-        return y
 
 
 # ---- numpy
