@@ -22,6 +22,7 @@ from stillgraph.passes.loops.bounding import bound_loops
 from stillgraph.passes.loops.loop_tests import check_before_tests
 from stillgraph.passes.numbers.arithmetic import check_arithmetic
 from stillgraph.passes.numbers.augmenting import replace_augmenting
+from stillgraph.passes.numbers.complexes import split_complex
 from stillgraph.passes.numbers.kind_codes import tell_kinds
 from stillgraph.passes.numbers.mixed_numbers import check_mixed_numbers
 from stillgraph.passes.numbers.numbers import lower_numbers
@@ -36,6 +37,7 @@ Pass = Callable[[Program], Program]
 
 WHOLE_GRAPH: tuple[Pass, ...] = (
     refuse_python_alone,
+    split_complex,
     check_arithmetic,
     hand_out_failures,
     drop_gradients,

@@ -12,7 +12,7 @@ import torch
 from stillgraph.core.lookup import is_exactly
 
 MOST_ENTRIES = 64
-_BY_VALUE = (str, bytes, bool, int, float, complex, torch.dtype, torch.device)
+_BY_VALUE = (str, bytes, bool, int, float, torch.dtype, torch.device)
 _KINDS = (*_BY_VALUE, NoneType, EllipsisType, NotImplementedType, torch.layout, torch.memory_format)
 _NUMBERS = (bool, int, float)
 
@@ -24,7 +24,7 @@ class Known:
 
     def __init__(self, value: Any) -> None:
         kind = type(value)
-        told = (repr(value) if kind in (float, complex) else value) if kind in _BY_VALUE else id(value)
+        told = (repr(value) if kind is float else value) if kind in _BY_VALUE else id(value)
         self.value = value
         self._key = kind, told
 
@@ -39,7 +39,10 @@ class Known:
 
 
 def is_constant(value: Any) -> bool:
-    """Whether a value is a constant that a table may have: it has no parts, and nobody can change it."""
+    """Whether a value is a constant that a table may have: it has no parts, and nobody can change it.
+
+    A complex number has two parts, which paths join like any floats.
+    """
     if is_exactly(value, _KINDS) or isinstance(value, enum.Enum):
         return True
     return isinstance(value, (type, BuiltinFunctionType)) and getattr(value, "__self__", None) is None

@@ -62,8 +62,8 @@ def requires_grad_of_one_path(x: Tensor) -> Any:
 
 
 @refused("SG301", X)
-def a_complex_number(x: Tensor) -> Any:
-    return torch.complex(x, x).sum().item()
+def the_hash_of_a_complex_number(x: Tensor) -> Any:
+    return hash(torch.complex(x, x).sum().item())
 
 
 @refused("SG302", X)

@@ -124,7 +124,7 @@ def test_python_cannot_take_a_value_by_stealth(recorder: Recorder, use: Any, wha
         use(number(recorder, int))
 
 
-@pytest.mark.parametrize("other", [1j, Fraction(1, 2), timedelta(1)])
+@pytest.mark.parametrize("other", [Fraction(1, 2), timedelta(1)])
 def test_operations_that_only_python_has_are_refused(recorder: Recorder, other: Any) -> None:
     with pytest.raises(CaptureError, match="SG301"):
         number(recorder, int) * other

@@ -33,6 +33,7 @@ from stillgraph.trace.control_flow.unjoined import Unjoined
 from stillgraph.trace.guards.fresh import is_plain_object, is_shared
 from stillgraph.trace.sources.sources import is_machinery
 from stillgraph.trace.values.arrays import StagedArray
+from stillgraph.trace.values.complexes import StagedComplex
 from stillgraph.trace.values.numbers import StagedNumber
 from stillgraph.trace.values.text import StagedText
 
@@ -61,7 +62,7 @@ def _is_rebuilt(value: Any) -> bool:
     return isinstance(value, (list, tuple, dict, set, frozenset, deque)) or is_plain_object(value)
 
 
-_LEAVING = (StagedNumber, StagedArray, StagedText, Unjoined, Parcel, Iteration)
+_LEAVING = (StagedNumber, StagedArray, StagedComplex, StagedText, Unjoined, Parcel, Iteration)
 
 
 def may_be_from_before(value: Any) -> bool:

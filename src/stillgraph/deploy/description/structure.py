@@ -301,6 +301,7 @@ _PLAIN: dict[str, Callable[[list[Any]], Any]] = {
     "builtins:list": list,
     "builtins:set": set,
     "builtins:frozenset": frozenset,
+    "builtins:complex": lambda parts: complex(*parts),
     "torch:Size": torch.Size,
 }
 

@@ -193,8 +193,8 @@ class Results:
             return self._dict(context, children)
         if kind in (set, frozenset):
             return f"{kind.__name__}({one})"
-        if kind is slice:
-            return f"slice({listed})"
+        if kind is slice or kind is complex:
+            return f"{kind.__name__}({listed})"
         if kind is torch.Size:
             return f"torch.Size({one})"
         if kind in (OrderedDict, Counter):

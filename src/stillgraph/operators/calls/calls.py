@@ -21,7 +21,7 @@ from stillgraph.core.lookup import class_member
 from stillgraph.core.weak_cache import weakly_cached
 from stillgraph.operators.calls.binding import call_python, fails_to_bind, is_iterable, takes_one
 from stillgraph.operators.calls.functions import OTHERS
-from stillgraph.operators.calls.number_methods import is_declined, slot_on_staged
+from stillgraph.operators.calls.number_methods import is_declined, on_staged
 from stillgraph.operators.containers import entries, lists, tables
 from stillgraph.operators.containers.consumers import join, known_or_list, made, taken
 from stillgraph.operators.containers.drawing import begun, drawing_call
@@ -154,7 +154,7 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
 
 def _call_other(capture: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     before_weak_call(capture, function, args, kwargs)
-    if (by_slot := slot_on_staged(function, args)) is not None:
+    if (by_slot := on_staged(function, args, kwargs)) is not None:
         return by_slot()
     if is_optimizers(function):
         return call_optimizer(capture, function, args, kwargs)

@@ -36,6 +36,7 @@ from stillgraph.operators.names.attributes import attr, made_on_some_paths, show
 from stillgraph.operators.names.booleans import eq, in_, is_, ne, not_, ordered
 from stillgraph.operators.names.methods import method_of
 from stillgraph.operators.names.registries import require_known
+from stillgraph.operators.python import complexes
 from stillgraph.operators.python.numbers import zip_
 from stillgraph.operators.python.outside import OUTSIDE, at_run_time
 from stillgraph.operators.python.randomness import RANDOMNESS
@@ -396,6 +397,7 @@ OTHERS: dict[Any, Callable[..., Any]] = {
     hash: _hash,
     operator.is_: _is,
     operator.is_not: _is_not,
+    **complexes.MEANINGS,
     **optimizers.MEANINGS,
     **namespaces.MEANINGS,
     **trees.MEANINGS,

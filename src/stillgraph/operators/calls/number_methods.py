@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from types import MethodType, MethodWrapperType, WrapperDescriptorType
+from types import BuiltinFunctionType, MethodType, MethodWrapperType, WrapperDescriptorType
 from typing import Any
 
+import torch
+from torch.utils._pytree import tree_leaves
+
+from stillgraph.operators.torch.plain_arguments import is_torch_builtin
 from stillgraph.trace.capture.session import session
+from stillgraph.trace.values.complexes import StagedComplex
 from stillgraph.trace.values.number_operands import NUMBERS, base_value, takes
 from stillgraph.trace.values.numbers import SLOTS, StagedNumber, kind_of, kinds_of
 from stillgraph.trace.values.operands import require_known, sample, unsupported
@@ -40,7 +45,25 @@ def _declines(number: Any, name: str, args: tuple[Any, ...]) -> bool:
         return False
 
 
-def slot_on_staged(function: Any, args: tuple[Any, ...]) -> Callable[[], Any] | None:
+def on_staged(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Callable[[], Any] | None:
+    """What a callable written in C does with numbers of the run that it takes for something else; None for others."""
+    return _of_complex(function, args, kwargs) or _slot(function, args)
+
+
+def _of_complex(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Callable[[], Any] | None:
+    """What an operation of torch's does that is given a complex number of the run, where it wants one of Python's."""
+    if not isinstance(function, BuiltinFunctionType) or not is_torch_builtin(function):
+        return None
+    if not any(isinstance(each, StagedComplex) for each in tree_leaves((args, kwargs))):
+        return None
+    current = session()
+    assert current is not None
+    if isinstance(function.__self__, torch.Tensor):
+        function, args = getattr(torch.Tensor, function.__name__), (function.__self__, *args)
+    return lambda: current.__torch_function__(function, (), args, kwargs)
+
+
+def _slot(function: Any, args: tuple[Any, ...]) -> Callable[[], Any] | None:
     """What a method of Python's number types does that is given a number of the run, of which its C code knows nothing.
 
     Args:

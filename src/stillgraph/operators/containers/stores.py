@@ -34,6 +34,7 @@ from stillgraph.trace.fakes.symbolic import is_fake
 from stillgraph.trace.heap.identities import AMBIGUOUS
 from stillgraph.trace.heap.journal import AttributePlace, ContentsPlace, kind_of_container
 from stillgraph.trace.values.arrays import StagedArray, beside_a_tensor, is_array, refuse_numbers
+from stillgraph.trace.values.complexes import StagedComplex
 from stillgraph.trace.values.containers import Parts, split
 from stillgraph.trace.values.entries import find, refuse_operator
 from stillgraph.trace.values.numbers import Staged, StagedBool, StagedInt, StagedNumber
@@ -52,7 +53,7 @@ def set_attr(target: Any, name: str, value: Any) -> None:
     if isinstance(target, Unjoined):
         target.either(lambda v: set_attr(v, name, value))
         return
-    if isinstance(target, (StagedNumber, StagedText)):
+    if isinstance(target, (StagedNumber, StagedComplex, StagedText)):
         _change_sample(capture, target, lambda number: setattr(number, name, value))
         return
     target = behind_proxy(target)
@@ -202,7 +203,7 @@ def del_attr(target: Any, name: str) -> None:
     if capture is None or isinstance(target, torch.Tensor):
         delattr(target, name)
         return
-    if isinstance(target, (StagedNumber, StagedText)):
+    if isinstance(target, (StagedNumber, StagedComplex, StagedText)):
         _change_sample(capture, target, lambda number: delattr(number, name))
         return
     target = behind_proxy(target)

@@ -17,6 +17,7 @@ from stillgraph.trace.fakes.symbolic import known_true
 from stillgraph.trace.torch_rules.special import number_kind
 from stillgraph.trace.values import entries
 from stillgraph.trace.values.arrays import StagedArray, require_one_element
+from stillgraph.trace.values.complexes import StagedComplex
 from stillgraph.trace.values.numbers import StagedBool, StagedNumber
 
 
@@ -39,7 +40,7 @@ def truth(session: Session, value: Any) -> Any:
         return _tensor_truth(session, value)
     if isinstance(value, StagedBool):
         return value
-    if isinstance(value, StagedNumber):
+    if isinstance(value, (StagedNumber, StagedComplex)):
         return operator.ne(value, 0)
     if isinstance(value, Unjoined):
         return value.either(lambda v: truth_number(session, v))

@@ -25,6 +25,7 @@ from stillgraph.trace.control_flow.unjoined import Unjoined
 from stillgraph.trace.control_flow.unset import attribute_read, may_be_unset, require_all
 from stillgraph.trace.values.arrays import StagedArray
 from stillgraph.trace.values.caught import Caught
+from stillgraph.trace.values.complexes import StagedComplex
 from stillgraph.trace.values.errors import in_eagers_words
 from stillgraph.trace.values.numbers import StagedNumber
 
@@ -44,7 +45,7 @@ def attr(target: Any, name: str) -> Any:
         capture.dictionaries.shown(target)
     if capture.may_be_none(target):
         return capture.with_or_without(target, lambda v: attr(v, name))
-    if name in HIDDEN and isinstance(target, (torch.Tensor, StagedNumber, StagedArray, Caught, StandIn)):
+    if name in HIDDEN and isinstance(target, (torch.Tensor, StagedNumber, StagedArray, StagedComplex, Caught, StandIn)):
         return _type_of(target) if name == "__class__" else getattr(target, name)
     # Asked of the class, a descriptor may give another object, as that of `torch.distributions` does.
     descriptor, receiver = class_member(type(target), name), target

@@ -36,6 +36,7 @@ from stillgraph.trace.control_flow.which import exception_of
 from stillgraph.trace.heap.journal import Place
 from stillgraph.trace.values.arrays import StagedArray
 from stillgraph.trace.values.caught import Caught
+from stillgraph.trace.values.complexes import StagedComplex
 from stillgraph.trace.values.errors import in_eagers_words
 from stillgraph.trace.values.numbers import StagedNumber
 from stillgraph.trace.values.operands import sample
@@ -227,7 +228,7 @@ def is_staged(value: Any) -> bool:
         return any(is_staged(v) for v in value)
     if isinstance(value, dict):
         return any(is_staged(v) for v in value.values())
-    return isinstance(value, (torch.Tensor, StagedNumber, StagedArray, StagedText, Caught))
+    return isinstance(value, (torch.Tensor, StagedNumber, StagedArray, StagedComplex, StagedText, Caught))
 
 
 def assert_(test: Any, message: Callable[[], Any] | None = None, *, keeps: tuple[str, ...] = ()) -> None:

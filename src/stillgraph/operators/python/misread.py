@@ -25,11 +25,12 @@ from stillgraph.trace.control_flow.unjoined import Unjoined
 from stillgraph.trace.fakes.symbolic import GuardOnDataDependentSymNode
 from stillgraph.trace.values.arrays import StagedArray
 from stillgraph.trace.values.caught import Caught
+from stillgraph.trace.values.complexes import StagedComplex
 from stillgraph.trace.values.numbers import StagedNumber
 from stillgraph.trace.values.operands import require_known
 from stillgraph.trace.values.text import StagedText
 
-_NUMBER = re.compile(r"\b(Staged|Sym)(Int|Float|Bool)\b")
+_NUMBER = re.compile(r"\b(Staged|Sym)(Int|Float|Bool|Complex)\b")
 _TEXT = re.compile(r"\bStagedText\b")
 _TEXT_HINT = (
     "Such a text can only be printed, logged, written, raised, returned and stored: do that with it as it is, or "
@@ -135,7 +136,7 @@ def _require_told(capture: Session, function: Any, given: list[Any]) -> None:
         raise refuse("SG301", message, location=here(), hint=hint, kind=MisreadError) from None
 
 
-_STAND_INS = (StagedText, StagedNumber, StagedArray, Unjoined)
+_STAND_INS = (StagedText, StagedNumber, StagedArray, StagedComplex, Unjoined)
 
 
 def _told(error: Exception) -> str:

@@ -44,9 +44,10 @@ from stillgraph.trace.torch_rules.special import number_kind, read_shape
 from stillgraph.trace.torch_rules.tensor_classes import class_of_tensor, is_instance
 from stillgraph.trace.values.arrays import StagedArray, require_one_element
 from stillgraph.trace.values.caught import Caught, CaughtPart
+from stillgraph.trace.values.complexes import StagedComplex
 from stillgraph.trace.values.entries import container_of
 from stillgraph.trace.values.numbers import Staged, StagedBool, StagedNumber, is_mixed, is_number, kind_of
-from stillgraph.trace.values.operands import require_one_kind, unsupported
+from stillgraph.trace.values.operands import require_one_kind, sample, unsupported
 from stillgraph.trace.values.text import StagedText
 
 
@@ -98,7 +99,7 @@ def int_(value: Any = 0, /, *base: Any) -> Any:
         return _from_tensor(int, value)
     if isinstance(value, StagedNumber):
         return _as_kind(int, value)
-    return int(value)
+    return unsupported(int, value) if isinstance(value, StagedComplex) else int(value)
 
 
 def _as_kind(kind: type, value: StagedNumber) -> Any:
@@ -116,7 +117,7 @@ def float_(value: Any = 0.0, /) -> Any:
         return _from_tensor(float, value)
     if isinstance(value, StagedNumber):
         return _as_kind(float, value)
-    return float(value)
+    return unsupported(float, value) if isinstance(value, StagedComplex) else float(value)
 
 
 def bool_(value: Any = False, /) -> Any:
@@ -437,6 +438,8 @@ def isinstance_(value: Any, kinds: Any, /) -> Any:
         return issubclass(_class_of_array(value), kinds)
     if isinstance(value, StagedNumber):
         return issubclass_(kind_of(value), kinds)
+    if isinstance(value, StagedComplex):
+        return issubclass_(complex, kinds)
     if isinstance(value, StagedText):
         answer = isinstance(value if asks_itself(kinds) else "", kinds)
         note_answer(capture, str, kinds, answer)
@@ -490,8 +493,8 @@ def type_(*args: Any) -> Any:
         raise refuse("SG301", "the type of a value is asked for that only the run knows", location=here(), hint=hint)
     if len(args) == 1 and isinstance(args[0], StagedNumber):
         return kind_of(args[0])
-    if len(args) == 1 and isinstance(args[0], StagedText):
-        return str
+    if len(args) == 1 and isinstance(args[0], (StagedText, StagedComplex)):
+        return type(sample(args[0]))
     if len(args) == 1 and kind_of_stand_in(args[0]) is not None:
         return kind_of_stand_in(args[0])
     if len(args) == 1 and is_fake(args[0]):

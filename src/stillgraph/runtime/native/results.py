@@ -345,9 +345,10 @@ class _Builder:
             return f"{self.writer.constant(kind)}({listed})"
         if kind in BOUND:
             return f"{listed}.{context}"
-        if kind in (torch.Size, slice):
-            name = self.writer.constant(kind)
-            return f"{name}({listed})" if kind is slice else f"{name}(({listed}{',' if len(children) == 1 else ''}))"
+        if kind in (slice, complex):
+            return f"{self.writer.constant(kind)}({listed})"
+        if kind is torch.Size:
+            return f"{self.writer.constant(kind)}(({listed}{',' if len(children) == 1 else ''}))"
         if pytree.is_namedtuple_class(kind) and kind not in pytree.SUPPORTED_NODES:
             return f"{self.writer.constant(kind)}({listed})"
         if kind not in pytree.SUPPORTED_NODES:

@@ -80,6 +80,7 @@ from stillgraph.trace.sources.sources import Finder, is_machinery
 from stillgraph.trace.torch_rules.on_fakes import has_no_fake
 from stillgraph.trace.torch_rules.tensor_classes import refuse_class
 from stillgraph.trace.values.arrays import StagedArray
+from stillgraph.trace.values.complexes import StagedComplex
 from stillgraph.trace.values.containers import Parts, holds_staged, split
 from stillgraph.trace.values.entries import Entry, MaybeKey, table_of
 from stillgraph.trace.values.lists import Element, Inner, Leaf, Node, StagedList, StagedSpread, is_mutable, types
@@ -123,6 +124,10 @@ class Results:
         is_passed_on = isinstance(value, torch.Tensor) and has_no_fake(value)  # no program has it for a value
         if isinstance(value, (torch.Tensor, StagedNumber, StagedArray, StagedText)) and not is_passed_on:
             return self._output(value)
+        if isinstance(value, StagedComplex):
+            index = len(self._shared)
+            self._shared[~index] = index  # no id: nobody can tell two of one value apart
+            return Container(complex, None, (self.template(value.real), self.template(value.imag)))
         if is_lost(value):
             value.refuse()
         if isinstance(value, Picked):

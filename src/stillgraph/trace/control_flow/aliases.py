@@ -12,6 +12,7 @@ from stillgraph.trace.graph.recorder import Recorder
 from stillgraph.trace.heap.exits import Exit
 from stillgraph.trace.heap.journal import MISSING, ContentsPlace, Place
 from stillgraph.trace.values.arrays import StagedArray
+from stillgraph.trace.values.complexes import StagedComplex
 from stillgraph.trace.values.containers import split
 from stillgraph.trace.values.entries import Entry
 
@@ -24,7 +25,7 @@ def mutable_containers(value: Any) -> Iterator[Any]:
         parts = None if is_empty(item) else split(item)
         if parts is None:
             continue
-        if not isinstance(item, (tuple, slice, Exit, Entry, StagedArray)):
+        if not isinstance(item, (tuple, slice, Exit, Entry, StagedArray, StagedComplex)):
             yield item
         queue.extend(parts.children)
 

@@ -39,7 +39,8 @@ from stillgraph.trace.heap.exits import Exit
 from stillgraph.trace.heap.identities import Origin
 from stillgraph.trace.heap.journal import MISSING, Place
 from stillgraph.trace.values.arrays import StagedArray
-from stillgraph.trace.values.containers import Parts, holds_staged, instance_parts, split
+from stillgraph.trace.values.complexes import StagedComplex
+from stillgraph.trace.values.containers import Parts, complex_parts, holds_staged, instance_parts, split
 from stillgraph.trace.values.entries import Entry, alike, cover, is_keyed
 from stillgraph.trace.values.lists import (
     Element,
@@ -221,6 +222,8 @@ class Joiner:
         if known is not None:
             return known
         first, second = self._parts(left, 0), self._parts(right, 1)
+        if {type(left), type(right)} <= {complex, StagedComplex}:
+            first, second = complex_parts(left), complex_parts(right)
         if first is not None and second is not None and wants_columns(first, second):
             return self._join_lists(left, right, first, second, place)
         if first is None or second is None or first.type is not second.type:
@@ -284,6 +287,8 @@ class Joiner:
 
     def _remembered(self, left: Any, right: Any, place: str, build: Build) -> Build:
         """A build whose result stands, on one path, for an object that was there before the two."""
+        if type(left) in (complex, StagedComplex):  # a number: nothing tells two of the same value apart
+            return build
         build = self._once(left, right, build)
         stood = (self._elsewhere(left, 0, right), self._elsewhere(right, 1, left))
         stood = (stood[0] or self._stood_for(left, 0, place), stood[1] or self._stood_for(right, 1, place))

@@ -28,10 +28,11 @@ from stillgraph.trace.graph.recorder import Recorder
 from stillgraph.trace.heap.exits import Exit
 from stillgraph.trace.heap.identities import Origin
 from stillgraph.trace.heap.journal import MISSING
-from stillgraph.trace.values.containers import Parts, split
+from stillgraph.trace.values.containers import Parts, complex_parts, split
 from stillgraph.trace.values.entries import ABSENT, Cover, Entry, alike, cover, is_keyed
 from stillgraph.trace.values.lists import Element, StagedSpread, columns, same_structure, types
 from stillgraph.trace.values.lists import cover as cover_elements
+from stillgraph.trace.values.numbers import OfComplex
 from stillgraph.trace.values.several import known_in
 
 
@@ -187,6 +188,8 @@ def _unfix(joiner: Joiner, before: Any, after: Any, place: str) -> State:
     if before is DEAD:
         return Fixed(after)
     mine = split(before)
+    if type(before) is complex:
+        mine, parts = complex_parts(before), _seen(joiner, after)
     if mine is None or parts is None:
         name, (first, then) = quoted(joiner.named(place)), joiner.when
         raise JoinFailure("SG203", f"{name} is {describe(before)} {first} and {describe(after)} {then}")
@@ -194,9 +197,15 @@ def _unfix(joiner: Joiner, before: Any, after: Any, place: str) -> State:
     return _widen_children(joiner, state, after, place)
 
 
+def _seen(joiner: Joiner, after: Any) -> Parts | None:
+    """The parts of what an iteration leaves beside a container or a complex number."""
+    return complex_parts(after) if type(after) is complex else joiner.views[1](after)
+
+
 def _kept(joiner: Joiner, before: Any, place: str) -> Kept | None:
     identities = joiner.recorder.identities
-    if isinstance(before, (Exit, Entry)) or not (joiner.recorder.is_outer(before) or id(before) in identities.origins):
+    known = joiner.recorder.is_outer(before) or id(before) in identities.origins
+    if isinstance(before, (Exit, Entry, complex, OfComplex)) or not known:
         return None
     return Kept(before, Slot(NumberType(bool), True, place), joiner.recorder)
 
@@ -222,7 +231,7 @@ def tree_of(value: Any, parts: Parts) -> Tree:
 
 
 def _widen_children(joiner: Joiner, state: Tree, after: Any, place: str) -> State:
-    parts = joiner.views[1](after)
+    parts = _seen(joiner, after)
     if parts is not None and wants_columns(replace(state.parts, children=_shown(state)), parts, in_loop=True):
         return _widen_list(joiner, _listed(joiner, state, parts, place), after, place)
     if parts is not None and is_keyed(parts) and parts.type is state.parts.type:

@@ -502,6 +502,7 @@ def describe(value: Any, fully: bool = False) -> str:
 _OURS = {
     "_Dead": "nothing, for it raises",
     "Exit": "a result",
+    "StagedComplex": "a complex number that only the run knows",
     "StagedText": "a string that only the run knows",
     "StagedArray": "an ndarray that only the run knows",
 }

@@ -14,8 +14,10 @@ from stillgraph.program.types import ListType
 from stillgraph.trace.code.frames import here
 from stillgraph.trace.torch_rules import special
 from stillgraph.trace.torch_rules.hooks import Handle
+from stillgraph.trace.values import complexes
 from stillgraph.trace.values.arrays import StagedArray
 from stillgraph.trace.values.caught import Caught, CaughtPart
+from stillgraph.trace.values.complexes import StagedComplex
 from stillgraph.trace.values.entries import maybe_keys
 from stillgraph.trace.values.lists import Items, StagedList, columns, has_spread, is_plain, structure, types
 from stillgraph.trace.values.made_in_run import MADE
@@ -38,6 +40,8 @@ def as_argument(recorder: Recorder, value: Any) -> Any:
         return _part_of_caught(recorder, value)
     if isinstance(value, Items):
         return _build_list(recorder, value)
+    if isinstance(value, StagedComplex):
+        return complexes.node_of(recorder, value)
     if isinstance(value, StagedArray):
         is_array = value.tensor.dim() == 0 and not value.scalar  # one without dimensions
         node = recorder.emit("call_function", to_numpy, (value.tensor, False) if is_array else (value.tensor,), {})

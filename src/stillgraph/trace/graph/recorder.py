@@ -67,6 +67,8 @@ from stillgraph.trace.torch_rules.on_fakes import (
     takes_no_such_size,
     wants_plain_sizes,
 )
+from stillgraph.trace.values import complexes
+from stillgraph.trace.values.complexes import StagedComplex
 from stillgraph.trace.values.lists import StagedList, StagedSpread
 from stillgraph.trace.values.numbers import StagedNumber, kind_of, let_kind_vary, plain, staged
 from stillgraph.trace.values.operands import require_one_kind
@@ -343,6 +345,8 @@ class Recorder(PlainAnswers):
             return value if is_fake(value) else self.fake_of(value)
         if isinstance(value, StagedNumber):
             return plain(value)
+        if isinstance(value, StagedComplex):
+            return value.stillgraph_sample()
         if isinstance(value, (StagedList, StagedSpread)):
             return value.type if isinstance(value, StagedList) else value._refuse()
         if isinstance(value, (tuple, list)):
@@ -451,6 +455,10 @@ class Recorder(PlainAnswers):
         if isinstance(number, StagedNumber) and mixes(function, args):
             let_kind_vary(number)
         return number
+
+    def complex_operation(self, function: Callable[..., Any], operands: tuple[Any, ...]) -> Any:
+        """Record ``function(*operands)``, of which some are complex numbers."""
+        return complexes.operation(self, function, operands)
 
     def may_be_none(self, value: Any) -> bool:
         """Whether a staged value may be ``None`` where we are."""

@@ -26,6 +26,7 @@ from stillgraph.trace.torch_rules.gradients import read_gradient, write_gradient
 from stillgraph.trace.torch_rules.number_results import refuse_mixed
 from stillgraph.trace.torch_rules.on_fakes import takes_no_such_size, wants_plain_sizes
 from stillgraph.trace.torch_rules.tensor_classes import HANDLERS as CLASSES
+from stillgraph.trace.values import complexes
 from stillgraph.trace.values.arrays import StagedArray, is_array
 from stillgraph.trace.values.lists import Leaf, StagedSpread
 from stillgraph.trace.values.numbers import StagedNumber, is_mixed, is_number, kind_of
@@ -269,6 +270,8 @@ def _item(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
         raise RuntimeError(f"a Tensor with {fake.numel()} elements cannot be converted to Scalar")
     if not isinstance(fake.numel(), int):
         recorder.before_raise(RuntimeError)
+    if fake.dtype.is_complex:
+        return complexes.item(recorder, tensor)
     return recorder.fresh_result(number_kind(fake.dtype), recorder.emit("call_method", "item", (tensor,), {}))
 
 
@@ -276,7 +279,8 @@ def number_kind(dtype: torch.dtype) -> type:
     """The Python type of the elements of a tensor."""
     if dtype.is_complex:
         hint = "Keep it a tensor: torch.view_as_real, .real and .imag are recorded."
-        raise refuse("SG301", "a complex number of Python's cannot be part of the program", location=here(), hint=hint)
+        message = "a complex tensor is taken for a real number, or for a list as long as only the run knows"
+        raise refuse("SG301", message, location=here(), hint=hint)
     return bool if dtype == torch.bool else float if dtype.is_floating_point else int
 
 

@@ -20,6 +20,7 @@ from stillgraph.program.outputs import Keys
 from stillgraph.trace.fakes.symbolic import is_fake
 from stillgraph.trace.heap.exits import Exit
 from stillgraph.trace.values.arrays import StagedArray, is_array
+from stillgraph.trace.values.complexes import StagedComplex, complex_of
 from stillgraph.trace.values.entries import KINDS_OF_DICT, Entry, dict_parts, make_dict, make_set, set_parts
 from stillgraph.trace.values.numbers import Staged
 
@@ -63,6 +64,8 @@ def split(value: Any) -> Parts | None:
         return Parts(kind, len(value), tuple(f"[{i}]" for i in range(len(value))), tuple(value), torch.Size)
     if isinstance(value, slice):
         return Parts(slice, None, ("start", "stop", "step"), (value.start, value.stop, value.step), lambda n: slice(*n))
+    if kind is StagedComplex:
+        return complex_parts(value)
     if kind is StagedArray:
         scalar = value.scalar
         return Parts(kind, scalar, ("",), (value.tensor,), lambda new: StagedArray(new[0], scalar))
@@ -70,6 +73,12 @@ def split(value: Any) -> Parts | None:
     if kind is Exit or (dataclasses.is_dataclass(kind) and not more and not _registered(value)):
         return _split_instance(value)
     return _split_registered(value)
+
+
+def complex_parts(value: Any) -> Parts:
+    """The two floats of a complex number, staged or not."""
+    children = (value.real, value.imag)
+    return Parts(complex, None, (".real", ".imag"), children, lambda new: complex_of(*new))
 
 
 def instance_parts(value: Any) -> Parts | None:

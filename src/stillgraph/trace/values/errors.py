@@ -8,7 +8,14 @@ from stillgraph.core.diagnostics import MisreadError, refuse
 from stillgraph.trace.code.frames import here
 from stillgraph.trace.values.operands import ONE_KIND
 
-KINDS = {"FakeTensor": "Tensor", "StagedFloat": "float", "StagedInt": "int", "StagedBool": "bool", "StagedText": "str"}
+KINDS = {
+    "FakeTensor": "Tensor",
+    "StagedFloat": "float",
+    "StagedInt": "int",
+    "StagedBool": "bool",
+    "StagedText": "str",
+    "StagedComplex": "complex",
+}
 """By their names, classes of what stands for values in a capture, and the names of those that eager PyTorch has."""
 _NAMES = re.compile(rf"\b({'|'.join(KINDS)})\b")
 

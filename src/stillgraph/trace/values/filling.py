@@ -13,6 +13,7 @@ from stillgraph.core.diagnostics import refuse
 from stillgraph.program.operations import text
 from stillgraph.trace.code.frames import here
 from stillgraph.trace.values.arrays import StagedArray
+from stillgraph.trace.values.complexes import StagedComplex
 from stillgraph.trace.values.containers import holds_staged
 from stillgraph.trace.values.numbers import Staged, StagedNumber, kind_of
 
@@ -107,6 +108,8 @@ class _Sampling:
         if isinstance(value, StagedArray):
             is_number = value.tensor.dim() == 0
             return self._of(_kind(value.tensor.dtype)) if is_number else _unformatted("numpy.ndarray", None)
+        if isinstance(value, StagedComplex):
+            return self._of(complex)
         if isinstance(value, self._texts):
             return self._of(str)
         return _unformatted(kind.__name__, None) if isinstance(value, Staged) or holds_staged(value) else value

@@ -28,9 +28,9 @@ from stillgraph.program.types import (
     table_of,
 )
 from stillgraph.trace.code.frames import here
-from stillgraph.trace.values.containers import Parts, instance_parts, split
+from stillgraph.trace.values.containers import Parts, complex_parts, instance_parts, split
 from stillgraph.trace.values.entries import maybe_keys
-from stillgraph.trace.values.numbers import Staged, is_number
+from stillgraph.trace.values.numbers import OfComplex, Staged, is_number
 from stillgraph.trace.values.several import Several, known_in
 
 TypeOf = Callable[[Any], Type]
@@ -188,7 +188,7 @@ def _of(value: Any, type_of: TypeOf, is_older: IsOlder, inside: tuple[int, ...] 
         if isinstance(type_, TensorType) and type_.layout is not torch.strided:
             raise JoinFailure("SG203", f"a list of unknown length holds a tensor of layout {type_.layout}", DENSE)
         return Leaf(type_)
-    if isinstance(value, (Staged, Iterator)):
+    if isinstance(value, (Staged, Iterator)) and not isinstance(value, OfComplex):
         held = _STAGED.get(type(value).__name__, f"a {type(value).__name__}")
         raise JoinFailure("SG203", f"a list of unknown length holds {held}", _INSTEAD)
     if id(value) in inside:
@@ -197,7 +197,7 @@ def _of(value: Any, type_of: TypeOf, is_older: IsOlder, inside: tuple[int, ...] 
     inside = (*inside, id(value))
     if type(value) is list:
         return Inner(structure(value, type_of, is_older, inside) if value else None)
-    parts = split(value)
+    parts = complex_parts(value) if type(value) is complex else split(value)
     if parts is None and not is_older(value):
         parts = instance_parts(value)
     if parts is None:
@@ -321,7 +321,7 @@ def _leaves(element: Element, value: Any) -> list[Any]:
 
 def _parts(value: Any) -> Parts:
     """Those of an element whose structure has parts."""
-    parts = split(value) or instance_parts(value)
+    parts = complex_parts(value) if type(value) is complex else split(value) or instance_parts(value)
     assert parts is not None
     return parts
 
@@ -361,7 +361,7 @@ def mutable_parts(element: Element, value: Any) -> Iterator[Any]:
 def is_mutable(element: Element | None) -> bool:
     """Whether elements of a structure are, or hold, what the user could change in place."""
     if isinstance(element, Node):
-        return not issubclass(element.parts.type, tuple) or any(map(is_mutable, element.children))
+        return not issubclass(element.parts.type, (tuple, complex)) or any(map(is_mutable, element.children))
     return isinstance(element, Inner)
 
 

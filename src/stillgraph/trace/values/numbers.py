@@ -47,6 +47,9 @@ class NumberRecorder(Protocol):
     def number_meets_array(self, number: Any) -> NoReturn:
         """One of numpy's arrays or scalars would have to hold what stands for a number: raise."""
 
+    def complex_operation(self, function: Callable[..., Any], operands: tuple[Any, ...]) -> Any:
+        """Record ``function(*operands)``, of which some are complex numbers."""
+
     def may_be_none(self, value: Any) -> bool:
         """Whether a staged value may be ``None`` where we are."""
 
@@ -56,6 +59,12 @@ class NumberRecorder(Protocol):
 
 class Staged:
     """What only the run knows, and no tensor stands for."""
+
+    __slots__ = ()
+
+
+class OfComplex(Staged):
+    """Base of what stands for a complex number of Python's."""
 
     __slots__ = ()
 
@@ -199,6 +208,8 @@ def by_kind(number: Any, function: Callable[..., Any], left: Any, right: Any) ->
             number.recorder.number_meets_array(number)
         if function is operator.mul and is_exactly(other, (list, tuple)):
             return number.recorder.repeated(other, number)
+        if function in _OF_COMPLEX and (type(other) is complex or isinstance(other, OfComplex)):
+            return number.recorder.complex_operation(function, (left, right))
         other = base_value(other)
         if other is None:
             return NotImplemented
@@ -264,6 +275,7 @@ BINARY: dict[str, Callable[[Any, Any], Any]] = {
     "xor": operator.xor,
     "divmod": divmod,
 }
+_OF_COMPLEX = (operator.add, operator.sub, operator.mul, operator.truediv, operator.pow)
 _OF_FLAGS = (operator.and_, operator.or_, operator.xor)
 _OF_WHOLE_NUMBERS = (operator.lshift, operator.rshift, operator.and_, operator.or_, operator.xor, operator.invert)
 COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
