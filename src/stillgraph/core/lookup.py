@@ -155,3 +155,9 @@ def is_unset(cell: CellType) -> bool:
     except ValueError:
         return True
     return False
+
+
+def held_by_function(function: FunctionType) -> list[Any]:
+    """What a function holds itself: its closure's cells, defaults and attributes."""
+    defaults, keywords = function.__defaults__ or (), function.__kwdefaults__ or {}
+    return [*(function.__closure__ or ()), *defaults, *keywords.values(), *function.__dict__.values()]

@@ -15,11 +15,12 @@ from typing import Any, TypeGuard
 
 import torch
 
-from stillgraph.core.diagnostics import CaptureError, DemandError, Refusal, refuse
+from stillgraph.core.diagnostics import DemandError, Refusal, refuse
 from stillgraph.core.files import is_dependency, is_distributions, is_standard_library, is_torch
 from stillgraph.core.lookup import class_member
 from stillgraph.core.weak_cache import weakly_cached
 from stillgraph.operators.calls.binding import call_python, fails_to_bind, is_iterable, takes_one
+from stillgraph.operators.calls.cached import call_cached
 from stillgraph.operators.calls.functions import OTHERS
 from stillgraph.operators.calls.number_methods import is_declined, on_staged
 from stillgraph.operators.containers import entries, lists, tables
@@ -44,7 +45,7 @@ from stillgraph.operators.names.namespaces import note_method
 from stillgraph.operators.names.registries import TablesSeen, before_tables
 from stillgraph.operators.names.strings import fill
 from stillgraph.operators.python import acts, draws, randomness
-from stillgraph.operators.python.caches import call_cached, refuse_counts, require_no_writes
+from stillgraph.operators.python.caches import refuse_counts
 from stillgraph.operators.python.debugging import stop_for
 from stillgraph.operators.python.foreign import before_method
 from stillgraph.operators.python.hidden_state import MUTATORS, refuse_hidden_state, refuse_weak
@@ -177,7 +178,7 @@ def _call_other(capture: Session, function: Any, args: tuple[Any, ...], kwargs: 
         note_all(args)
         return function(*args, **kwargs)
     if isinstance(function, functools._lru_cache_wrapper):
-        return _call_cached(capture, function, args, kwargs)
+        return call_cached(capture, call, function, args, kwargs)
     if isinstance(function, functools.partial):
         return call(function.func, *function.args, *args, **{**function.keywords, **kwargs})
     if isinstance(function, torch.nn.Module):
@@ -203,31 +204,6 @@ def _call_other(capture: Session, function: Any, args: tuple[Any, ...], kwargs: 
     if function is object.__getattribute__ and args:
         capture.dictionaries.shown(args[0])
     return function(*args, **kwargs)
-
-
-def _call_cached(capture: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """A function with ``lru_cache``: nothing of a capture may stay in the user's cache."""
-    if function in capture.knowledge.cached:
-        return acts.call_cached(capture, function, args, kwargs)
-    asked = not capture.in_arm and capture.finder.find(function) is not None
-    if asked and function in capture.knowledge.quiet:
-        cached = call_cached(capture, function, args, kwargs)
-        if cached is not None:
-            return cached[0]
-        asked = False
-    capture.cached_calls.append(function)
-    mark = capture.journal.mark
-    try:
-        value = call(function.__wrapped__, *args, **kwargs)
-        require_no_writes(capture, function, mark)
-    except CaptureError:
-        if not asked:
-            raise
-    finally:
-        capture.cached_calls.pop()
-    if asked:  # it has done nothing outside that would have to be done by the program
-        raise Restart("quiet", function)
-    return value
 
 
 def _is_staged(value: Any) -> bool:

@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from stillgraph.core.cached_calls import held_for
 from stillgraph.core.diagnostics import refuse
 from stillgraph.passes.regions.purity import is_pure
 from stillgraph.program.guards import Called, Held, Source
@@ -26,6 +27,48 @@ _CONSTANTS = (
 )
 
 
+def held_result(capture: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any] | None:
+    """What the cache of a function holds for a call, in a tuple, for which Python runs no code. None: it holds nothing.
+
+    A guard asks that it still does.
+    """
+    given = (*args, *kwargs.values())
+    if not _is_known(capture, function, given):
+        return None
+    if None in _found(capture, given)[1]:
+        return None
+    try:
+        value = held_for(function, args, kwargs)
+    except (LookupError, TypeError):  # an argument without a hash: the call raises that
+        return None
+    if _has_staged(value):
+        return None
+    return _kept(capture, function, args, kwargs, value, functools.partial(_held_again, function, *args, **kwargs))
+
+
+def _held_again(function: Any, *args: Any, **kwargs: Any) -> Any:
+    """What the cache holds, by a call that counts as one.
+
+    Raises:
+        LookupError: it holds nothing any more. The guard that asks does not hold, and runs no code of the function's.
+    """
+    held_for(function, args, kwargs)
+    return function(*args, **kwargs)
+
+
+def _kept(
+    capture: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], value: Any, asking: Any
+) -> tuple[Any]:
+    """Guard what a function with a cache gives: ``asking`` gives it to the guard."""
+    others, sources = _found(capture, (*args, *kwargs.values()))
+    capture.reads.same.extend((source, other) for source, other in zip(sources, others) if source is not None)
+    asking = capture.knowledge.asking.setdefault(_key(function, args, kwargs), asking)
+    source = Called(Held(getattr(function, "__name__", "cached"), asking))
+    capture.finder.add(value, source)
+    capture.reads.same.append((source, value))
+    return (value,)
+
+
 def call_cached(capture: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any] | None:
     """What a function with a cache gives, in a tuple; None where the cache cannot be asked.
 
@@ -35,25 +78,18 @@ def call_cached(capture: Session, function: Any, args: tuple[Any, ...], kwargs: 
     given = (*args, *kwargs.values())
     if not _is_known(capture, function, given) or not capture.can_step_out():
         return None
-    others, sources = _found(capture, given)
-    if None in sources:
+    if None in _found(capture, given)[1]:
         return None
     if any(_has_staged(write.place.get()) for write in _outer_writes(capture)):
         message = "a function with a cache is called behind a write of what only the run knows"
         raise refuse("SG305", message, location=here(), hint="Call it before, or keep what it gives.")
-    capture.reads.same.extend(zip(sources, others))
-    key = _key(function, args, kwargs)
-    asking = capture.knowledge.asking.setdefault(key, functools.partial(function, *args, **kwargs))
     misses = function.cache_info().misses
     with capture.stepping_out():
-        value = asking()
+        value = function(*args, **kwargs)
     if function.cache_info().misses > misses and _has_staged(value):  # what was there, the code may have written to
         function.cache_clear()
         raise refuse("SG305", "a function with a cache reads what only the run knows", location=here())
-    source = Called(Held(getattr(function, "__name__", "cached"), asking))
-    capture.finder.add(value, source)
-    capture.reads.same.append((source, value))
-    return (value,)
+    return _kept(capture, function, args, kwargs, value, functools.partial(function, *args, **kwargs))
 
 
 def refuse_counts(method: Any) -> None:

@@ -36,6 +36,7 @@ from stillgraph.trace.graph.recorder import Recorder
 from stillgraph.trace.graph.region import Region
 from stillgraph.trace.heap.exits import Exit
 from stillgraph.trace.heap.journal import MISSING, Place, replace_contents
+from stillgraph.trace.values.callables import cell_parts
 from stillgraph.trace.values.caught import Caught, Raisable, raised_of, slot, take_named
 from stillgraph.trace.values.containers import Parts, holds_staged, split
 from stillgraph.trace.values.entries import Entry
@@ -73,6 +74,9 @@ class Arm:
         contents = self.writes.get(("contents", id(value)))
         if contents is not None:
             return split(_with_contents(value, contents[1]))
+        variable = self.writes.get(("cell", id(value)))
+        if variable is not None and not self.is_older(value):
+            return cell_parts(variable[1])
         parts = split(value)
         if parts is None or not parts.attributes:
             return parts

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from stillgraph.core.files import is_ours, is_torch
-from stillgraph.core.lookup import own_attributes
+from stillgraph.core.lookup import held_by_function, own_attributes
 from stillgraph.core.rewritten import HELD, Holder, values_in
 from stillgraph.trace.graph.recorder import Recorder
 from stillgraph.trace.heap.journal import (
@@ -168,7 +168,7 @@ def _children(value: Any) -> list[Any]:
     if isinstance(value, (list, tuple, set, collections.deque)):
         return list(value)
     if isinstance(value, FunctionType):
-        return [*(value.__closure__ or ()), *(value.__defaults__ or ())]
+        return held_by_function(value)
     if isinstance(value, CellType):
         try:
             return [value.cell_contents]

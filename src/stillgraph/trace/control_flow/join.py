@@ -39,6 +39,7 @@ from stillgraph.trace.heap.exits import Exit
 from stillgraph.trace.heap.identities import Origin
 from stillgraph.trace.heap.journal import MISSING, Place
 from stillgraph.trace.values.arrays import StagedArray
+from stillgraph.trace.values.callables import CALLABLES, callable_parts
 from stillgraph.trace.values.complexes import StagedComplex
 from stillgraph.trace.values.containers import Parts, complex_parts, holds_staged, instance_parts, split
 from stillgraph.trace.values.entries import Entry, alike, cover, is_keyed
@@ -226,7 +227,7 @@ class Joiner:
             first, second = complex_parts(left), complex_parts(right)
         if first is not None and second is not None and wants_columns(first, second):
             return self._join_lists(left, right, first, second, place)
-        if first is None or second is None or first.type is not second.type:
+        if first is None or second is None or first.type is not second.type or _are_unlike_callables(first, second):
             hint = TWO_TEXTS if isinstance(left, str) and isinstance(right, str) else None
             raise JoinFailure("SG203", f"{describe(left)} on one path, {describe(right)} on the other", hint)
         if is_keyed(first):
@@ -241,7 +242,7 @@ class Joiner:
             first, second = (
                 replace(p, children=tuple(DEAD if c is MISSING else c for c in p.children)) for p in (first, second)
             )
-        with self._opened((id(left), id(right)), left):
+        with self._opened((id(left), id(right)), left), self._children_joined(first.type in CALLABLES):
             builds = [self.join(a, b, place + name) for a, b, name in zip(first.children, second.children, first.names)]
         return self._remembered(left, right, place, lambda outs: first.rebuild([build(outs) for build in builds]))
 
@@ -255,6 +256,23 @@ class Joiner:
             yield
         finally:
             self._open.discard(key)
+
+    @contextlib.contextmanager
+    def _children_joined(self, all_of_them: bool) -> Iterator[None]:
+        """While children are being joined. What is called is one thing with joined parts, or is unjoined itself."""
+        if not all_of_them:
+            yield
+            return
+        before = self.allow_unjoined, self._flag, len(self.pairs), {**self._joined}, {**self._partners}, {*self._apart}
+        self.allow_unjoined = False
+        try:
+            yield
+        except JoinFailure:  # what it holds has met nobody
+            _, self._flag, count, self._joined, self._partners, self._apart = before
+            del self.pairs[count:]
+            raise
+        finally:
+            self.allow_unjoined = before[0]
 
     def _once(self, left: Any, right: Any, build: Build) -> Build:
         """A build that gives one object however many places hold these two: two names stay names of one container."""
@@ -392,7 +410,9 @@ class Joiner:
                 Unjoined, None, ("", "", ""), children, lambda new: Unjoined(new[0], new[1], new[2], where, why)
             )
         parts = self.views[side](value)
-        return instance_parts(value) if parts is None and not self.is_older(value) else parts
+        if parts is not None or self.is_older(value):
+            return parts
+        return callable_parts(value) or instance_parts(value)
 
     def _take_flag(self, place: str) -> int:
         """The index of the leaf that tells which path was taken."""
@@ -530,6 +550,10 @@ class Joiner:
             )
             return replace(type_, shape=shape)
         return type_
+
+
+def _are_unlike_callables(first: Parts, second: Parts) -> bool:
+    return first.type in CALLABLES and first.context != second.context
 
 
 def is_empty(value: Any) -> bool:

@@ -135,7 +135,7 @@ class Unjoined(Several):
         self.refuse()
 
     def __getattr__(self, name: str) -> Any:
-        if name in _OF_CLASSES and all(isinstance(side, type) for side in _sides(self)):
+        if name in _OF_CLASSES and all(isinstance(side, (type, FunctionType)) for side in _sides(self)):
             return self.either(lambda v: getattr(v, name))
         if name.startswith("stillgraph_"):
             raise AttributeError(name)  # a mark of ours, which it does not have

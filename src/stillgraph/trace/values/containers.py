@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch.utils import _pytree
 
-from stillgraph.core.lookup import own_attributes
+from stillgraph.core.lookup import held_by_function, own_attributes
 from stillgraph.core.shown import shown_key
 from stillgraph.program.outputs import Keys
 from stillgraph.trace.fakes.symbolic import is_fake
@@ -172,7 +172,7 @@ def _reaches(value: Any, is_it: Callable[[Any], bool]) -> bool:
             queue += (own_attributes(item) or {}).values()  # where one that wraps others has them
             continue
         if isinstance(item, FunctionType):
-            queue += [*(item.__closure__ or ()), *(item.__defaults__ or ())]
+            queue += held_by_function(item)
         elif is_array(item) and item.dtype.hasobject:
             queue += item.flat
         else:
