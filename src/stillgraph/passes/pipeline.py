@@ -9,6 +9,7 @@ from stillgraph.passes.exceptions.printing import drop_printing
 from stillgraph.passes.exceptions.python_alone import refuse_python_alone
 from stillgraph.passes.exceptions.raising import lower_raising
 from stillgraph.passes.kernels.constants import hoist_constants
+from stillgraph.passes.kernels.expanding import expand_unknown_sizes
 from stillgraph.passes.kernels.gradients import drop_gradients
 from stillgraph.passes.kernels.kernels import choose_kernels
 from stillgraph.passes.kernels.layout import lead_with_unknown_sizes
@@ -63,6 +64,7 @@ WHOLE_GRAPH: tuple[Pass, ...] = (
     bound_loops,
     tidy_operands,
     lead_with_unknown_sizes,
+    expand_unknown_sizes,
     separate_aliases,
     settle_modes,
 )

@@ -60,11 +60,28 @@ def in_one_arm(s: Tensor) -> Any:
     return y, s.numel() == 4, s.shape[0] == 4
 
 
+def of_two_masks(s: Tensor) -> Any:
+    both = (s[s > 0.5] > 1) & (s[s > 0.7] > 2)
+    return both, torch.where(both, 1.0, 2.0), len(both)
+
+
+def expanded(s: Tensor) -> Any:
+    m = s[:1] if s.sum() > 2 else s * 2
+    y = m.expand(s.shape[0])
+    return y, m.shape[0] == s.shape[0], len(m + 1), len(y)
+
+
+def expanded_by_others(s: Tensor) -> Any:
+    kept = s[s > 0.9]
+    a, b = torch.broadcast_to(kept, (3, len(kept))), kept.expand(size=(2, -1))
+    return a, b, a.shape, b.shape, len(kept) == 4
+
+
 @pytest.mark.parametrize(
     "function",
     [
         *(with_a_known_size, of_two_unknown_sizes, of_equal_sizes, into_a_known_size, into_an_unknown_size),
-        *(of_several_results, in_one_arm),
+        *(of_several_results, in_one_arm, of_two_masks, expanded, expanded_by_others),
     ],
 )
 def test_nothing_is_said_of_the_sizes(function: Callable[[Tensor], Any]) -> None:

@@ -31,7 +31,7 @@ def run(symbolic: Symbolic, func: Callable[..., Any], args: Any, kwargs: Any, ca
     if not any(open_dims.values()):
         return call()
     with symbolic.unremembered():
-        return call() if len(tensors) < 2 else _run_open(symbolic, func, args, kwargs, call, tensors, open_dims)
+        return _run_open(symbolic, func, args, kwargs, call, tensors, open_dims)
 
 
 def _run_open(
@@ -43,7 +43,7 @@ def _run_open(
     tensors: list[torch.Tensor],
     open_dims: dict[int, dict[int, frozenset[Any]]],
 ) -> Any:
-    """Run an operation on several tensors, of which some have sizes that are symbols: these by tensor and dimension."""
+    """Run an operation on tensors, of which some have sizes that are symbols: these by tensor and dimension."""
     learning = Equalities.before(symbolic.shape_env)
     result = call()
     equal = learning.symbols()
@@ -54,14 +54,25 @@ def _run_open(
         return result
     shapes = {id(made): list(_sizes(made)) for made in tree_leaves(result) if isinstance(made, torch.Tensor)}
     learning.forget()
+    asked_for = _sizes_given(args, kwargs)  # by ``expand``, say: it gives them, or fails
 
     def stretched(made: Any) -> Any:
         if not isinstance(made, torch.Tensor) or (_is_in_place(func) and made is tensors[0]):
             return made  # it has the size it had
-        sizes = (symbolic.fresh_size() if _uses(size, equal) else size for _, size in shapes[id(made)])
+        sizes = (
+            symbolic.fresh_size() if _uses(size, equal) and size.node.expr not in asked_for else size
+            for _, size in shapes[id(made)]
+        )
         return zeros_from(made, tuple(sizes))
 
     return tree_map(stretched, result)
+
+
+def _sizes_given(args: Any, kwargs: Any) -> frozenset[Any]:
+    """What an operation is given as sizes that are symbols."""
+    leaves = tree_leaves((args, kwargs), is_leaf=lambda leaf: isinstance(leaf, torch.Size))
+    given = [each for leaf in leaves for each in (leaf if isinstance(leaf, torch.Size) else (leaf,))]
+    return frozenset(each.node.expr for each in given if isinstance(each, torch.SymInt))
 
 
 def _is_in_place(func: Callable[..., Any]) -> bool:

@@ -42,7 +42,8 @@ def _pad(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
 
 def zeros_from(fake: torch.Tensor, shape: tuple[Any, ...]) -> torch.Tensor:
     """A tensor of a shape that autograd computes from ``fake``."""
-    return fake.new_zeros(shape) + fake.sum() * 0
+    made = fake.new_zeros(shape)
+    return made + fake.sum() * 0 if fake.is_floating_point() or fake.is_complex() else made
 
 
 def is_batch_sizes(fake: torch.Tensor) -> bool:
