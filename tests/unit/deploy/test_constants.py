@@ -23,6 +23,11 @@ class Mode(enum.Enum):
     C = (3, 4)
 
 
+class Level(enum.IntEnum):
+    LOW = 1
+    HIGH = 2
+
+
 INPUTS = [torch.tensor(values) for values in ([1.0, 2.0], [-1.0, -2.0], [0.1, 0.2], [-9.0, 3.0])]
 
 
@@ -53,7 +58,13 @@ def in_lists(x: Tensor) -> Any:
     return x, names
 
 
-@pytest.mark.parametrize("function", [of_branches, of_loops, in_lists], ids=lambda function: function.__name__)
+def by_value(x: Tensor) -> Any:
+    mode = Mode.A if x.sum() > 1 else Mode.B if x.sum() > -4 else Mode.C
+    found = Level(int(x.sum().clamp(1, 2)))
+    return mode.name, {Level.LOW: x, Level.HIGH: x + 1}[found], found, found.name
+
+
+@pytest.mark.parametrize("function", [of_branches, of_loops, in_lists, by_value], ids=lambda f: f.__name__)
 def test_pt2_gives_the_constants(tmp_path: Path, function: Callable[..., Any]) -> None:
     sg.save(function, tmp_path / "f.pt2", args=(INPUTS[1],))
     loaded = sg.load(tmp_path / "f.pt2")

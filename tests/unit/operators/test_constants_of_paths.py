@@ -30,6 +30,41 @@ class Colour(enum.IntEnum):
     GREEN = 2
 
 
+class Level(enum.IntEnum):
+    LOW = 1
+    MID = 2
+    HIGH = 3
+
+
+class Planet(enum.Enum):
+    EARTH = (1.0, 2.0)
+    MARS = (3.0, 4.0)
+    VENUS = (5.0, 6.0)
+
+    def __init__(self, mass: float, radius: float) -> None:
+        self.mass, self.radius = mass, radius
+
+    @property
+    def density(self) -> float:
+        return self.mass / self.radius
+
+    def scaled(self, x: Tensor, by: int = 1) -> Tensor:
+        return x * self.mass if self is Planet.EARTH else x * by
+
+    def __call__(self, x: Tensor) -> Tensor:
+        return x + self.radius
+
+
+class Signed(enum.Enum):
+    NONE = 0
+    ONE = 1
+    TEXT = "text"
+
+    @classmethod
+    def _missing_(cls, value: object) -> Any:
+        return cls.NONE if isinstance(value, int) and value < 0 else None
+
+
 INPUTS = [torch.tensor(values) for values in ([1.0, 2.0, 3.0], [-1.0, -2.0, -3.0], [0.5, 0.1, 0.1], [9.0, 9.0, -9.5])]
 NUMBERS = {"a": 1, "b": 2}
 FUNCTIONS = {"a": torch.sin, "b": torch.cos}
@@ -106,6 +141,75 @@ def given_to_torch(x: Tensor) -> Any:
     y = F.pad(x[None, None], (1, 1), mode="constant" if way == "sum" else "reflect")
     z = x[None] + torch.zeros(2, 1)
     return y, F.l1_loss(x, x + 1, reduction=way), z.sum(dim=0 if way == "sum" else 1)
+
+
+def mode_of(x: Tensor) -> Mode:
+    return Mode.A if x.sum() > 3 else Mode.B if x.sum() > 0 else Mode.C
+
+
+def level_of(x: Tensor) -> Level:
+    return Level.LOW if x.sum() > 3 else Level.MID if x.sum() > 0 else Level.HIGH
+
+
+def named_and_valued(x: Tensor) -> Any:
+    m = mode_of(x)
+    print(m.name, m, repr(m), f"{m!r}")
+    named = m.name, m.name.lower(), m.name + "!", {"A": 1, "B": 2, "C": 3}[m.name]
+    return named, x * m.value, m.value, type(m).__name__, isinstance(m, Mode)
+
+
+def members_with_more(x: Tensor) -> Any:
+    p = Planet.EARTH if x.sum() > 3 else Planet.MARS if x.sum() > 0 else Planet.VENUS
+    return p.mass, p.density, p.scaled(x), p.scaled(x, by=2), p.value, p(x), p.name, p.radius * x
+
+
+def as_indices(x: Tensor) -> Any:
+    m, y, numbers = level_of(x), x.clone(), [1, 2, 3]
+    y[:m] = 0
+    y[..., m:] += 1
+    numbers[:m] = [7, 8]
+    del numbers[m:]
+    grid = torch.arange(24.0).view(2, 3, 4)
+    return x[:m], x[m - 1 :], x[m - 1], y, numbers, (1, 2, 3, 4)[m:], "abcd"[:m], grid[:, :m, 1:m], [1] * m
+
+
+def as_keys_of_new_ones(x: Tensor) -> Any:
+    m, s = mode_of(x), "a" if x.sum() > 0 else "b"
+    base = {"A": 1, "q": 2}
+    table = {("a", Mode.A): 1, ("a", Mode.B): 2}
+    pairs = {(m, 1), (Mode.A, 1)}, {("q", m): m.value}, ("a", m) in table, table.get(("a", m), 7)
+    made = {m: 1}, {m, Mode.A}, dict(zip([m, Mode.A], [s, x])), {k: k for k in [m]}, {s: x}, {m.name: m, "z": s}
+    base.update({m.name: 7})
+    return pairs, made, {**base, m.name: 5}, base
+
+
+def members_by_value(x: Tensor) -> Any:
+    n = int(x[0].clamp(0, 3))
+    found = []
+    for v in x.clamp(1, 3):
+        found.append(Level(int(v)))
+    try:
+        mode = Mode(n)
+    except ValueError:
+        mode = Mode.C
+    return found, mode, mode.name, Level(level_of(x) % 3 + 1), Level(level_of(x)), Mode[mode_of(x).name]
+
+
+def members_by_missing_values(x: Tensor) -> Any:
+    return Signed(int(x[0])).name, x
+
+
+def members_in_turn(x: Tensor) -> Any:
+    n = 0
+    for m in Mode:
+        if m is mode_of(x):
+            break
+        n += 10
+    last = None
+    for level in Level:
+        if x.sum() > level:
+            last = level
+    return n, m, last, [each.value * x.sum() for each in Level], list(Mode), len(Mode)
 
 
 def as_keys(x: Tensor) -> Any:
@@ -215,7 +319,8 @@ def listed(x: Tensor) -> Any:
 FUNCTIONS_OF_PATHS = [
     *(used_in_any_way, asked_and_looked_up, of_unlike_kinds, of_eight, overwritten_in_turn, given_to_torch, as_keys),
     *(with_values_of_the_run, in_errors, carried, machine, last_seen, set_in_the_loop_alone, left_from_the_loop),
-    *(in_objects, listed),
+    *(in_objects, listed, named_and_valued, members_with_more, as_indices, as_keys_of_new_ones, members_by_value),
+    *(members_by_missing_values, members_in_turn),
 ]
 
 

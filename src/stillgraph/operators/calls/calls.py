@@ -8,23 +8,23 @@ import contextvars
 import dis
 import functools
 import sys
-import weakref
 from collections.abc import Callable, Iterator
 from types import BuiltinMethodType, CodeType, FunctionType, MethodDescriptorType, MethodType, MethodWrapperType
-from typing import Any, TypeGuard
+from typing import Any
 
 import torch
 
 from stillgraph.core.diagnostics import DemandError, Refusal, refuse
-from stillgraph.core.files import is_dependency, is_distributions, is_standard_library, is_torch
+from stillgraph.core.files import is_distributions, is_standard_library
 from stillgraph.core.lookup import class_member
 from stillgraph.core.weak_cache import weakly_cached
 from stillgraph.operators.calls.binding import call_python, fails_to_bind, is_iterable, takes_one
 from stillgraph.operators.calls.cached import call_cached
 from stillgraph.operators.calls.functions import OTHERS
+from stillgraph.operators.calls.making import construct, make, refuse_spread
 from stillgraph.operators.calls.number_methods import is_declined, on_staged
 from stillgraph.operators.containers import entries, lists, tables
-from stillgraph.operators.containers.consumers import join, known_or_list, made, taken
+from stillgraph.operators.containers.consumers import join, known_or_list, taken
 from stillgraph.operators.containers.drawing import begun, drawing_call
 from stillgraph.operators.containers.indices import as_index
 from stillgraph.operators.containers.sorting import sort
@@ -53,17 +53,18 @@ from stillgraph.operators.python.misread import name_demand, refuse_misread
 from stillgraph.operators.python.numbers import MEANINGS
 from stillgraph.operators.python.outside import OUTSIDE
 from stillgraph.operators.python.pickling import before_pickling
-from stillgraph.operators.python.unseen import initialiser, with_each
+from stillgraph.operators.python.unseen import with_each
 from stillgraph.operators.python.weak import before_weak_call
 from stillgraph.operators.torch import torchscript
 from stillgraph.operators.torch.modules import call_in_turn, call_module, follow_parametrizations
 from stillgraph.operators.torch.optimizers import call_optimizer, is_optimizers, note_made
-from stillgraph.operators.torch.plain_arguments import is_torch_builtin, wants_plain_arguments
+from stillgraph.operators.torch.plain_arguments import is_torch_builtin, takes_key, wants_plain_arguments
 from stillgraph.operators.torch.wrappers import WRAPPERS, refuse_unseen
 from stillgraph.trace.capture.session import Session, session
 from stillgraph.trace.code.compiled import behind_compiler
-from stillgraph.trace.code.frames import called, here, is_transform, surrounds_with_mode
+from stillgraph.trace.code.frames import here, is_transform, surrounds_with_mode
 from stillgraph.trace.code.signals import Restart
+from stillgraph.trace.control_flow.both_sides import several_in
 from stillgraph.trace.control_flow.maybe_none import is_read_first
 from stillgraph.trace.control_flow.maybe_number import call_method, may_be_number
 from stillgraph.trace.control_flow.narrowing import exchanged, is_optional, leaves
@@ -76,9 +77,9 @@ from stillgraph.trace.guards.one_object import is_told_by_identity
 from stillgraph.trace.heap.journal import MISSING, CellPlace
 from stillgraph.trace.sources.reads import Failure, variable_value
 from stillgraph.trace.torch_rules.special import HANDLERS
-from stillgraph.trace.torch_rules.tensor_classes import require_makeable, require_plain
+from stillgraph.trace.torch_rules.tensor_classes import require_plain
 from stillgraph.trace.values.arrays import StagedArray, call_numpy, is_array, is_numpy, refuse_numbers
-from stillgraph.trace.values.entries import MaybeKey, Table, container_of, holds_unknown, some_keys
+from stillgraph.trace.values.entries import MaybeKey, Table, container_of, holds_unknown
 from stillgraph.trace.values.lists import StagedSpread
 from stillgraph.trace.values.numbers import StagedNumber
 
@@ -115,6 +116,9 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
         unjoined = next((a for a in (*args, *kwargs.values()) if isinstance(a, Unjoined)), None)
         if unjoined is not None:
             return unjoined.either(lambda value: _call_with(function, args, kwargs, unjoined, value))
+        in_key = several_in(args[:1]) if takes_key(function) else None
+        if in_key is not None:
+            return in_key.either(lambda each: call(function, exchanged(args[0], in_key, each), *args[1:], **kwargs))
     if meaning is None and capture.has_optionals:
         for_each = with_each(capture, call, function, args, kwargs)
         if for_each is not None:
@@ -174,7 +178,7 @@ def _call_other(capture: Session, function: Any, args: tuple[Any, ...], kwargs: 
     if isinstance(function, MethodDescriptorType):
         if args and isinstance(args[0], function.__objclass__):
             before_method(capture, function.__get__(args[0]), args[1:], kwargs)
-        _refuse_spread(function, args)
+        refuse_spread(function, args)
         note_all(args)
         return function(*args, **kwargs)
     if isinstance(function, functools._lru_cache_wrapper):
@@ -184,7 +188,7 @@ def _call_other(capture: Session, function: Any, args: tuple[Any, ...], kwargs: 
     if isinstance(function, torch.nn.Module):
         return _call_module(capture, function, args, kwargs)
     if isinstance(function, type):
-        instance = capture.made_modules.add(_construct(capture, function, args, kwargs))
+        instance = capture.made_modules.add(construct(capture, function, args, kwargs))
         if isinstance(instance, torch.optim.Optimizer):
             note_made(capture, instance, args, kwargs)
         return instance
@@ -267,7 +271,7 @@ def call_function(capture: Session, function: FunctionType, args: tuple[Any, ...
     if capture.wants_conversion(function):
         function = capture.convert(function)
     elif is_standard_library(function.__code__.co_filename):
-        _refuse_spread(function, args)
+        refuse_spread(function, args)
         note_all(args)
         refuse_weak(function, args)
         _refuse_callback(function, args)
@@ -390,7 +394,7 @@ def _call_builtin(method: BuiltinMethodType | MethodWrapperType, args: tuple[Any
     if is_array(receiver):
         refuse_numbers((args, kwargs))
     if method.__name__ == "__call__" and isinstance(method, MethodWrapperType) and isinstance(receiver, type):
-        return _make(_session(), method, receiver, args, kwargs)  # ``super().__call__`` of a metaclass
+        return make(_session(), method, receiver, args, kwargs)  # ``super().__call__`` of a metaclass
     if method.__name__ == "__setattr__" and isinstance(method, MethodWrapperType):  # ``super().__setattr__``
         return set_past_class(type.__setattr__ if isinstance(receiver, type) else object.__setattr__, receiver, *args)
     if method.__name__ == "__delattr__" and isinstance(method, MethodWrapperType):
@@ -432,12 +436,13 @@ def _call_builtin(method: BuiltinMethodType | MethodWrapperType, args: tuple[Any
     if not kwargs and tables.takes(receiver, method.__name__, args):
         return tables.call_method(capture, receiver, method.__name__, args)
     note_method(receiver, method.__name__, args)
-    if container_of(receiver) is not None:
+    is_filled = method.__name__ == "update" and isinstance(receiver, (dict, set)) and not kwargs
+    if container_of(receiver) is not None or (is_filled and any(container_of(each) is not None for each in args)):
         return entries.call_method(capture, receiver, method.__name__, args, kwargs)
     if isinstance(receiver, (set, frozenset)) and (
         method.__name__ in ("issubset", "issuperset", "isdisjoint") or any(map(tables.is_by_table, args))
     ):
-        _refuse_spread(method, args)
+        refuse_spread(method, args)
     is_plain = type(receiver) is list or type(receiver) is tuple
     if is_plain and method.__name__ in ("pop", "insert") and args:
         args = (as_index(capture, args[0]), *args[1:])
@@ -450,7 +455,7 @@ def _call_builtin(method: BuiltinMethodType | MethodWrapperType, args: tuple[Any
         args = tuple(known_or_list(a) for a in args) if method.__name__ in ("extend", "extendleft") else args
     if not isinstance(receiver, CONTAINERS):
         if not isinstance(method, BuiltinMethodType) or not is_torch_builtin(method):
-            _refuse_spread(method, args)
+            refuse_spread(method, args)
         note_all(args)
         refuse_hidden_state(method)
         before_method(capture, method, args, kwargs)
@@ -485,17 +490,6 @@ def _decided_in_the_run(name: str, argument: Any, receiver: Any) -> bool:
     return any(map(_is_staged, (argument, *receiver))) or (argument is None and any(map(is_optional, receiver)))
 
 
-def _refuse_spread(function: Any, args: tuple[Any, ...]) -> None:
-    """Refuse to hand a container of unknown length to code that cannot know what it is."""
-    name = getattr(function, "__name__", str(function))
-    if any(lists.is_spread(argument) for argument in args):
-        given = next(argument for argument in args if lists.is_spread(argument))
-        raise refuse_unknown("SG210", f"{name} is given {called(given)}, a list of unknown length", given)
-    if any(container_of(argument) is not None for argument in args) and function not in (dict, set, frozenset):
-        given = next(argument for argument in args if container_of(argument) is not None)
-        raise refuse_unknown("SG211", f"{name} is given {called(given)}, {some_keys(given)}", given)
-
-
 def note_all(args: tuple[Any, ...]) -> None:
     """To be called before code that is not rewritten gets containers which it might change, and objects it may read."""
     capture = session()
@@ -523,54 +517,3 @@ def _call_module(capture: Session, module: torch.nn.Module, args: tuple[Any, ...
         own: Any = type(module).__call__
         return call_function(capture, own, (module, *args), kwargs)
     return call_module(capture, call, module, args, kwargs)
-
-
-def _construct(capture: Session, kind: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    require_makeable(kind)
-    ending = class_member(kind, "__del__")
-    own = isinstance(ending, FunctionType) and not is_dependency(ending.__code__.co_filename)
-    if kind is weakref.finalize or own:
-        message = f"a {kind.__name__} is made: what is done when an object is gone, the program would not do"
-        raise refuse("SG305", message, location=here(), hint="Make it outside the static function.")
-    made = getattr(kind, "__init__", None)
-    if isinstance(made, FunctionType) and is_distributions(made.__code__.co_filename):
-        capture.before_distribution()
-    if kind.__module__ in sys.stdlib_module_names and not (kind is collections.deque and len(args) == 1 and not kwargs):
-        _refuse_spread(kind, args)
-    calling: Any = class_member(type(kind), "__call__")
-    if _is_followed(calling, capture):
-        return call_function(capture, calling, (kind, *args), kwargs)
-    return _make(capture, kind, kind, args, kwargs)
-
-
-def _make(
-    capture: Session, plainly: Callable[..., Any], kind: type, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> Any:
-    """What ``type.__call__`` does; where none of the user's code has a part in it, ``plainly`` does it."""
-    filled = made(kind, args, kwargs)
-    if filled is not None:
-        return filled
-    init = initialiser(capture, kind)
-    make: Any = kind.__new__
-    follows = not issubclass(kind, torch.Tensor) and _is_followed(make, capture)
-    if init is None and not follows:
-        return plainly(*args, **kwargs)
-    if follows:
-        instance: Any = call_function(capture, make, (kind, *args), kwargs)
-    else:
-        instance = make(kind) if make is object.__new__ else make(kind, *args)
-    if not isinstance(instance, kind):
-        return instance
-    set_up: Any = type(instance).__init__
-    if isinstance(set_up, FunctionType):
-        call_function(capture, set_up, (instance, *args), kwargs)
-    elif set_up is not object.__init__:
-        call(set_up, instance, *args, **kwargs)
-    return instance
-
-
-def _is_followed(function: Any, capture: Session) -> TypeGuard[FunctionType]:
-    """Whether a special method that makes objects is written in Python, and may do anything."""
-    if not isinstance(function, FunctionType) or function.__code__.co_filename.startswith("<"):
-        return False
-    return not is_torch(function.__code__.co_filename) and capture.wants_conversion(function)

@@ -33,6 +33,8 @@ from stillgraph.trace.capture.session import Session, session
 from stillgraph.trace.code.frames import called, here
 from stillgraph.trace.code.signals import Diverged
 from stillgraph.trace.control_flow.arms import emit_raise
+from stillgraph.trace.control_flow.both_sides import several_in
+from stillgraph.trace.control_flow.narrowing import exchanged
 from stillgraph.trace.control_flow.staging import branch
 from stillgraph.trace.control_flow.unjoined import Unjoined
 from stillgraph.trace.control_flow.unknown import refuse_unknown
@@ -111,6 +113,10 @@ def _put_into_deque(put: Callable[[Any, Any], None]) -> Callable[[Any, Any], Non
 
 def _by_entry_method(name: str) -> Callable[[Any, Any], None]:
     def step(target: Any, value: Any) -> None:
+        several = several_in(value)
+        if several is not None:
+            several.either(lambda chosen: step(target, exchanged(value, several, chosen)))
+            return
         note_contents(target)
         entries.METHODS[name](session(), target, value)
 
@@ -126,6 +132,10 @@ def _put_pair(target: Any, pair: Any) -> None:
     items = [*pair]
     if len(items) != 2:
         raise ValueError(f"dictionary update sequence element has length {len(items)}; 2 is required")
+    several = several_in(items[0])
+    if several is not None:
+        several.either(lambda chosen: _put_pair(target, (exchanged(items[0], several, chosen), items[1])))
+        return
     store = set_item if isinstance(target, collections.OrderedDict) else set_item_past_class  # as Python does it
     store(target, *items)
 
@@ -268,7 +278,7 @@ def keyed(kind: type) -> Callable[..., Any]:
             return kind(*args, **kwargs)
         items = list(known_or_list(given))
         keys = items if kind is not dict else [each[0] for each in items if type(each) in (list, tuple) and each]
-        if not any(isinstance(key, (StagedNumber, StagedSpread, Unjoined)) for key in keys):
+        if not any(isinstance(key, (StagedNumber, StagedSpread)) or several_in(key) is not None for key in keys):
             return kind(items, **kwargs)
         return made(kind, (items,), kwargs, apart=True)
 

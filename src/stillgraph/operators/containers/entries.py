@@ -64,10 +64,11 @@ def look_up(capture: Session, container: dict[Any, Any], key: Any) -> Any:
         raise KeyError(key)
 
     branch(capture, has(capture, container, key), lambda: None, missing, (), ())
-    return _picked(capture, container, key)
+    return picked(capture, container, key)
 
 
-def _picked(capture: Session, container: dict[Any, Any], key: Any) -> Any:
+def picked(capture: Session, container: dict[Any, Any], key: Any) -> Any:
+    """What a dict has for a staged key that is there."""
     keys = list(container)
     if len(keys) > FEW:
         index = capture.fresh_result(int, capture.emit("call_function", operator.indexOf, (keys, key), {}))
@@ -81,7 +82,7 @@ def get(capture: Session, container: dict[Any, Any], key: Any, default: Any = No
     if not container:
         return default
     there = has(capture, container, key)
-    return select(capture, there, lambda: _picked(capture, container, key), lambda: default)
+    return select(capture, there, lambda: picked(capture, container, key), lambda: default)
 
 
 # ---- one key
@@ -203,8 +204,8 @@ def _setdefault(capture: Session, container: dict[Any, Any], item: Any, make: Ca
 def _update(capture: Session, container: Any, *others: Any, **named: Any) -> None:
     for other in others:
         if container_of(other) is not None:
-            raise refuse_unknown("SG211", f"{called(other)}, {some_keys(other)}, is put into another", other)
-        if isinstance(container, set):
+            _update_by_some(capture, container, other)
+        elif isinstance(container, set):
             for item in other:
                 _add(capture, container, item)
         else:
@@ -212,6 +213,33 @@ def _update(capture: Session, container: Any, *others: Any, **named: Any) -> Non
                 put(capture, container, key, value)
     for name, value in named.items():
         put(capture, container, name, value)
+
+
+def _update_by_some(capture: Session, container: Any, other: Any) -> None:
+    """Put in what another dict or set has, each key where it is there.
+
+    Raises:
+        CaptureError: only the run knows in which order it has them, or all of its keys.
+    """
+    mapping = container_of(other)
+    is_alike = isinstance(other, _NO_PAIRS) == isinstance(container, set)
+    if table_of(mapping) is not None or is_ranked(mapping) or not is_alike:
+        raise refuse_unknown("SG211", f"{called(other)}, {some_keys(other)}, is put into another", other)
+
+    def put_one(key: Any, *value: Any) -> None:
+        capture.journal.note(ContentsPlace(container))
+        put(capture, container, key, *value) if value else _add(capture, container, key)
+
+    for key in list(mapping):
+        each = key if type(key) is MaybeKey else MaybeKey(key, True)
+        held = (mapping[key],) if isinstance(mapping, dict) else ()
+        if each.present is True:
+            put_one(each.key, *held)
+        else:
+            branch(capture, each.present, functools.partial(put_one, each.key, *held), lambda: None, (), ())
+
+
+_NO_PAIRS: tuple[type, ...] = (set, frozenset, type({}.keys()))
 
 
 def _add(capture: Session, container: set[Any], item: Any) -> None:

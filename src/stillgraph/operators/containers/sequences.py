@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import itertools
 import operator
 import re
@@ -12,7 +13,7 @@ from typing import Any, NoReturn, Protocol, cast, runtime_checkable
 import torch
 
 from stillgraph.core.diagnostics import refuse
-from stillgraph.core.lookup import is_exactly
+from stillgraph.core.lookup import class_member, is_exactly
 from stillgraph.operators.containers import lists
 from stillgraph.operators.containers.stand_ins import StandIn
 from stillgraph.trace.capture.session import Session, session
@@ -483,6 +484,8 @@ def as_sequence(iterable: Any) -> Any:
         return Listed(iterable)
     if lists.is_spread(iterable):
         return Listed(iterable)
+    if isinstance(iterable, enum.EnumMeta) and class_member(type(iterable), "__iter__") is enum.EnumMeta.__iter__:
+        return Listed(tuple(iterable))
     if entries.container_of(iterable) is None:
         return None
     table = entries.table_of(iterable) if isinstance(iterable, (dict, set, frozenset)) else None

@@ -26,7 +26,9 @@ from stillgraph.program.facts.module_tables import past_class
 from stillgraph.program.guards import Attribute, Source, item_of
 from stillgraph.trace.capture.session import Session, session
 from stillgraph.trace.code.frames import here
+from stillgraph.trace.control_flow.both_sides import several_in
 from stillgraph.trace.control_flow.maybe_number import change_in_place, may_be_number
+from stillgraph.trace.control_flow.narrowing import exchanged
 from stillgraph.trace.control_flow.staging import branch
 from stillgraph.trace.control_flow.unjoined import Unjoined, alternatives
 from stillgraph.trace.control_flow.unset import attribute_read
@@ -262,8 +264,9 @@ def set_item(target: Any, key: Any, value: Any) -> None:
     if isinstance(target, Unjoined):
         target.either(lambda v: set_item(v, key, value))
         return
-    if isinstance(key, Unjoined):
-        key.either(lambda v: set_item(target, v, value))
+    several = several_in(key)
+    if several is not None:
+        several.either(lambda v: set_item(target, exchanged(key, several, v), value))
         return
     if not _called_by_user(target, "__setitem__", key, value):
         set_item_past_class(target, key, value)
@@ -326,6 +329,10 @@ def del_item(target: Any, key: Any) -> None:
     if session() is None:
         del target[key]
         return
+    several = several_in(key)
+    if several is not None:
+        several.either(lambda v: del_item(target, exchanged(key, several, v)))
+        return
     if not _called_by_user(target, "__delitem__", key):
         del_item_past_class(target, key)
 
@@ -369,8 +376,9 @@ def item(target: Any, key: Any) -> Any:
     """``target[key]``; a list or tuple may be indexed by a number that only the run knows."""
     if isinstance(target, Unjoined):
         return target.either(lambda v: item(v, key))
-    if isinstance(key, Unjoined):
-        return key.either(lambda v: item(target, v))
+    several = several_in(key)
+    if several is not None:
+        return several.either(lambda v: item(target, exchanged(key, several, v)))
     capture = session()
     if capture is not None:
         capture.settling.require_current(target)

@@ -13,6 +13,8 @@ from stillgraph.operators.control_flow.generators import Produced
 from stillgraph.operators.control_flow.loops import for_
 from stillgraph.operators.control_flow.truth import truth
 from stillgraph.trace.capture.session import session
+from stillgraph.trace.control_flow.both_sides import several_in
+from stillgraph.trace.control_flow.narrowing import exchanged
 from stillgraph.trace.control_flow.staging import branch
 from stillgraph.trace.control_flow.unjoined import Unjoined
 
@@ -66,15 +68,16 @@ def _comprehended(iterable: Any, element: Element, test: Element | None, flat: b
 def add_to_set(result: set[Any], value: Any) -> None:
     """``result.add(value)``, as the program has it."""
     capture: Any = session()
+    several = several_in(value)
     if capture is None:
         result.add(value)
-    elif isinstance(value, Unjoined):
+    elif several is not None:
 
         def put(each: Any) -> None:
             note_contents(result)  # in the arm, which then has its own
-            add_to_set(result, each)
+            add_to_set(result, exchanged(value, several, each))
 
-        value.either(put)
+        several.either(put)
     else:
         add = tables.put if tables.is_by_table(result, value) else entries.METHODS["add"]
         add(capture, result, value)

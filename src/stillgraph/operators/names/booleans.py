@@ -26,6 +26,8 @@ from stillgraph.program.constants import is_constant
 from stillgraph.trace.capture.demanded import ask_for_the_object
 from stillgraph.trace.capture.session import Session, session
 from stillgraph.trace.code.frames import called, here
+from stillgraph.trace.control_flow.both_sides import several_in
+from stillgraph.trace.control_flow.narrowing import exchanged
 from stillgraph.trace.control_flow.unjoined import Unjoined
 from stillgraph.trace.control_flow.unknown import refuse_unknown
 from stillgraph.trace.guards.one_object import is_told_by_identity, is_told_by_value
@@ -332,6 +334,9 @@ def in_(item: Any, container: Any) -> Any:
     if isinstance(item, Unjoined):
         ask = item.asks if _holds_constants(container) else item.either
         return ask(lambda v: in_(v, container))
+    several = several_in(item) if isinstance(container, (dict, set, frozenset)) else None
+    if several is not None:
+        return several.either(lambda v: in_(exchanged(item, several, v), container))
     if capture.may_be_none(item):
         return capture.with_or_without(item, lambda v: in_(v, container))
     if capture.may_be_none(container):

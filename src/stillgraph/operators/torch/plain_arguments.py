@@ -17,6 +17,12 @@ _OF_VALUES = ("torch", "numpy", "datetime", "decimal")  # whose classes in C sto
 _TAKING_KEYS = frozenset({"add", "discard", "remove", "pop", "setdefault"})
 
 
+def takes_key(function: Any) -> bool:
+    """Whether a callable is a method of a dict or set whose first argument is looked up: a tuple of values, perhaps."""
+    is_keyed = isinstance(function, BuiltinMethodType) and isinstance(function.__self__, (dict, set))
+    return is_keyed and (function.__name__ in _TAKING_KEYS or function.__name__ == "get")
+
+
 def wants_plain_arguments(function: Any, meaning: Any) -> bool:
     """Whether a callable looks into its arguments itself: Python's own, but for the methods that store them."""
     if isinstance(function, BuiltinMethodType) and isinstance(function.__self__, CONTAINERS):

@@ -14,6 +14,7 @@ from stillgraph.polyfills.checks import POLYFILLS
 from stillgraph.trace.code.frames import asked_by_layer, attribute_read, generator_asking, here, in_loader
 from stillgraph.trace.code.signals import Restart
 from stillgraph.trace.code.witness import IN_USERS_PLACE
+from stillgraph.trace.control_flow.unjoined import Unjoined
 from stillgraph.trace.graph.recorder import current
 from stillgraph.trace.values.numbers import SYMBOLIC_SHAPES, StagedBool, StagedInt, StagedNumber, plain
 
@@ -44,7 +45,7 @@ def demanded(session: Session, value: Any, what: str) -> Any:
     """Python demands a value that only the run knows: convert what asks, or take a size as it is, or refuse.
 
     Args:
-        value: a staged number or tensor.
+        value: a staged number or tensor, or a value without a join.
         what: is asked for: its ``bool``, say.
 
     Returns:
@@ -64,6 +65,8 @@ def demanded(session: Session, value: Any, what: str) -> Any:
         ask_for_constants(session, value)
     if what in ("index", "hash") and _is_asked_by_rewritten_code(session, left_to_python=True):
         session.follow_all()  # a list that is repeated, the display of a dict
+    if isinstance(value, Unjoined):
+        value.refuse()
     if what == "bool" and not session.knowledge.tries and _is_asked_by_rewritten_code(session):
         raise Restart("tries", None)  # by a condition in a `finally` with exits, perhaps, which stays Python's
     if what == "text":

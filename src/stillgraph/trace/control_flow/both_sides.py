@@ -44,6 +44,11 @@ _ASK_FIRST = "Ask first which it is: if value is not None, if isinstance(value, 
 _COMPARISONS = frozenset({"lt", "le", "gt", "ge", "eq", "ne"})
 
 
+def several_in(value: Any) -> Unjoined | None:
+    """The first value without a join that is in one, be it the bound of a slice."""
+    return next((each for each in leaves(value) if isinstance(each, Unjoined)), None)
+
+
 def _goes_on_in(value: Any, sides: tuple[Any, Any]) -> bool:
     """Whether a value is the one of two sides that is to be split further: such a chain doubles nothing."""
     return any(value is one and not isinstance(other, Unjoined) for one, other in (sides, sides[::-1]))
@@ -66,10 +71,10 @@ class BothSides(Narrowing):
         uncertain = next(filter(self.may_be_none, leaves((args, kwargs))), None) if self.has_optionals else None
         if uncertain is not None and self._takes_none(func, args, kwargs, uncertain):
             return self._record_each(func, args, kwargs, uncertain)
-        given = torch.utils._pytree.tree_leaves((args, kwargs))
-        several = next((v for v in given if isinstance(v, Unjoined)), None)
+        several = several_in((args, kwargs))
         if several is not None:
             return self.either(several, lambda value: self.record(func, *exchanged((args, kwargs), several, value)))
+        given = torch.utils._pytree.tree_leaves((args, kwargs))
         if any(map(is_mixed, given)):
             self._refuse_mixed(func, args, kwargs)
         chosen = next((v for v in given if id(v) in self._choices), None)
@@ -196,16 +201,15 @@ class BothSides(Narrowing):
                     return change_in_place(self, function, args[0], args[1])
                 func = by_operator(func)
             return super().__torch_function__(func, types, args, kwargs)
-        given = torch.utils._pytree.tree_leaves((args, kwargs or {}))
-        unjoined = [leaf for leaf in given if isinstance(leaf, Unjoined)]
-        if not unjoined:
+        given = args, kwargs or {}
+        unjoined = several_in(given)
+        if unjoined is None:
             return super().__torch_function__(func, (), args, kwargs)
 
         def one(value: Any) -> Any:
-            swapped = torch.utils._pytree.tree_map(lambda v: value if v is unjoined[0] else v, (args, kwargs or {}))
-            return self.__torch_function__(func, types, *swapped)
+            return self.__torch_function__(func, types, *exchanged(given, unjoined, value))
 
-        return self.either(unjoined[0], one)
+        return self.either(unjoined, one)
 
     def either(self, value: Unjoined, use: Callable[[Any], Any]) -> Any:
         """Do something for both sides of an unjoined value, in the arms of a branch; what they leave is joined."""

@@ -117,6 +117,12 @@ class Unjoined(Several):
         place = failure.place or alternatives(self).place
         raise refuse_join((is_result(place) and name_of(self)) or place, failure)
 
+    def __hash__(self) -> int:
+        recorder = current()
+        if recorder is not None:
+            recorder.tensor_demanded(self, "hash")
+        return self.refuse()
+
     def __getattribute__(self, name: str) -> Any:
         if name in _OF_ANY_CLASS and current() is not None:
             return self.either(lambda v: getattr(v, name))
@@ -147,7 +153,7 @@ class Unjoined(Several):
 
         def read(value: Any) -> Any:
             found = getattr(value, name)
-            if is_leaf(value) and getattr(found, "__self__", None) is value:
+            if is_leaf(value) and not isinstance(found, Unjoined) and getattr(found, "__self__", None) is value:
                 methods.append(found)
             return found
 
@@ -293,7 +299,7 @@ _INPLACE = {
 }
 _REFUSED = (
     *("bool", "int", "float", "index", "len", "iter", "call", "contains"),
-    *("str", "setitem", "delitem", "enter", "hash"),
+    *("str", "setitem", "delitem", "enter"),
 )
 
 
