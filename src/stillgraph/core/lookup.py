@@ -121,6 +121,12 @@ def exception_state(error: BaseException) -> Iterator[tuple[str, Any]]:
                     yield name, held
 
 
+def name_in_errors(kind: type) -> str:
+    """A class as Python names it in its errors: one that is written in C has a module before it."""
+    is_plain = kind.__flags__ & _HEAP_TYPE or kind.__module__ == "builtins"
+    return kind.__name__ if is_plain else f"{kind.__module__}.{kind.__name__}"
+
+
 _HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: a class that is written in Python, most often
 _LEFT_OUT = frozenset({"__dict__", "__traceback__"})
 _NOTHING = object()

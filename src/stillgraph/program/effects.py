@@ -11,7 +11,10 @@ from stillgraph.program.outputs import Template
 
 @dataclass(frozen=True)
 class SetAttribute:
-    """``setattr(target, name, value)``; ``past`` the class's own ``__setattr__`` if that ran during capture."""
+    """``setattr(target, name, value)``; ``past`` the class's own ``__setattr__`` if that ran during capture.
+
+    Where the value is `Absent`, the attribute is deleted, if it is there.
+    """
 
     target: Source
     name: str
@@ -24,7 +27,7 @@ class SetAttribute:
 
 @dataclass(frozen=True)
 class SetSlot:
-    """An entry made in a table of a module's, ``_buffers`` say, as ``register_buffer`` does."""
+    """An entry made in a table of a module's, ``_buffers`` say, as ``register_buffer`` does; or as `SetAttribute`."""
 
     target: Source
     table: str

@@ -156,6 +156,17 @@ class Choice:
         return f"({self.left} if {self.flag} else {self.right})"
 
 
+@dataclass(frozen=True)
+class Absent:
+    """In a choice of what an attribute is to be: on this path the object does not have it."""
+
+    def __str__(self) -> str:
+        return "nothing"
+
+
+ABSENT = Absent()
+
+
 @dataclass(frozen=True, eq=False)
 class Repeated:
     """In a list: as many children as the lists ``columns`` among the outputs are long.
@@ -226,8 +237,30 @@ class OneOf:
 
 
 Template = (
-    Output | Constant | Same | Container | Instance | Shared | Choice | Repeated | Maybe | OrNone | OfKind | OneOf
+    Output
+    | Constant
+    | Same
+    | Container
+    | Instance
+    | Shared
+    | Choice
+    | Absent
+    | Repeated
+    | Maybe
+    | OrNone
+    | OfKind
+    | OneOf
 )
+
+
+def may_be_absent(template: Template) -> bool:
+    """Whether an attribute that is given a value is deleted on some path."""
+    match template:
+        case Choice(left=left, right=right):
+            return may_be_absent(left) or may_be_absent(right)
+        case OneOf(entries=entries):
+            return any(may_be_absent(each) for _, each in entries)
+    return isinstance(template, Absent)
 
 
 def outputs_of(template: Template) -> Iterator[Output]:

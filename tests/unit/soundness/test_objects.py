@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import contextvars
+import copy
 import dataclasses
 import enum
 import functools
@@ -138,6 +139,26 @@ def test_a_slot_without_a_value() -> None:
     slotted = Slotted()
     del slotted.rate
     follows(lambda x: x * getattr(slotted, "rate", 3), setting(slotted, rate=7), deleting(slotted, "rate"))
+
+
+def _or_else(o, x):
+    try:
+        return x * o.rate
+    except AttributeError:
+        return -x
+
+
+@pytest.mark.parametrize("kind", [Slotted, Box, torch.nn.Module], ids=lambda kind: kind.__name__)
+def test_an_attribute_that_comes_to_be(kind: Any) -> None:
+    made = kind()
+    if kind is Slotted:
+        del made.rate
+    follows(lambda x: _or_else(made, x), setting(made, rate=7))
+
+
+def test_an_attribute_that_comes_to_be_of_what_is_copied() -> None:
+    module = torch.nn.Module()
+    follows(lambda x: x * getattr(copy.copy(module), "rate", 3), setting(module, rate=7))
 
 
 def test_inherited_slots() -> None:

@@ -21,9 +21,11 @@ from stillgraph.program.effects import (
     DeleteAttribute,
     Effect,
     ExtendContents,
+    SetAttribute,
     SetContents,
     SetItem,
     SetPersistence,
+    SetSlot,
 )
 from stillgraph.program.facts.module_tables import NOT_PERSISTENT
 from stillgraph.program.guards import (
@@ -43,7 +45,7 @@ from stillgraph.program.guards import (
     TensorGuard,
     UnsetGuard,
 )
-from stillgraph.program.outputs import Constant, Container, Instance, Repeated, Same, Template
+from stillgraph.program.outputs import Constant, Container, Instance, Repeated, Same, Template, may_be_absent
 from stillgraph.program.program import Program
 
 _HINT = "Keep it in a buffer of one dtype and size or in a number, or take it as an argument and return it."
@@ -114,6 +116,20 @@ def refuse_advanced(program: Program) -> None:
     if advanced is not None:
         message = f"each call draws from the iterator {advanced}, and a file cannot"
         raise refuse("SG402", message, location=program.location, hint="Take what it gives as an argument.")
+
+
+def refuse_absent(program: Program) -> None:
+    """Refuse a program that lets an object have an attribute on some paths only.
+
+    Raises:
+        ExportError: it does.
+    """
+    for effect in itertools.chain(program.effects, *program.midway):
+        if isinstance(effect, (SetAttribute, SetSlot)) and may_be_absent(effect.value):
+            place = f"{effect.target}.{effect.name}"
+            message = f"the path of a call decides whether {place} is there afterwards, and a file cannot keep that"
+            hint = f"Let the object have '{effect.name}' from the beginning, of one kind on all paths, or return it."
+            raise refuse("SG402", message, location=program.location, hint=hint)
 
 
 def without_persistence(program: Program) -> Program:

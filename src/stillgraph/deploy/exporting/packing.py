@@ -11,6 +11,7 @@ from torch import fx
 
 from stillgraph.deploy.description.left_behind import (
     check_left_behind,
+    refuse_absent,
     refuse_advanced,
     refuse_shared,
     without_persistence,
@@ -75,6 +76,7 @@ def pack(
         ExportError: the program's next call reads what its calls leave behind, and the module cannot keep it.
     """
     refuse_advanced(program)
+    refuse_absent(program)
     program = without_persistence(program)
     signature = signature_of(program)
     module = copied_module(lowered.graph)

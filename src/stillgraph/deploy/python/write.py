@@ -11,7 +11,7 @@ from typing import Any
 from torch import nn
 
 from stillgraph.core.diagnostics import refuse
-from stillgraph.deploy.description.left_behind import refuse_advanced, refuse_shared, without_persistence
+from stillgraph.deploy.description.left_behind import refuse_absent, refuse_advanced, refuse_shared, without_persistence
 from stillgraph.deploy.exporting.verification import example_run
 from stillgraph.deploy.python.file import file_of
 from stillgraph.deploy.python.style import Style, style_of
@@ -48,6 +48,7 @@ def write_python(
     _check_not_the_source(program, target)
     program = without_persistence(program)
     refuse_advanced(program)
+    refuse_absent(program)
     refuse_shared(program)
     if function is None and args and isinstance(args[0], nn.Module):
         function, receiver = entered(args[0]), 1

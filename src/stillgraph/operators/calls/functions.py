@@ -51,7 +51,7 @@ from stillgraph.trace.control_flow.unknown import refuse_unknown
 from stillgraph.trace.control_flow.unset import with_or_without_value
 from stillgraph.trace.fakes.symbolic import is_fake
 from stillgraph.trace.guards.one_object import is_told_by_value
-from stillgraph.trace.heap.journal import MISSING
+from stillgraph.trace.heap.journal import MISSING, AttributePlace
 from stillgraph.trace.torch_rules.special import of_array
 from stillgraph.trace.torch_rules.tensor_classes import make_subclass
 from stillgraph.trace.values.arrays import StagedArray
@@ -82,9 +82,9 @@ def _getattr(target: Any, name: str, *default: Any) -> Any:
     if capture.may_be_none(target):
         return capture.with_or_without(target, lambda v: _getattr(v, name, *default))
     perhaps = made_on_some_paths(capture, target, name)
-    if default and perhaps is not None:
+    if default and perhaps is not None and AttributePlace(target, name).default is MISSING:
         return with_or_without_value(capture, perhaps, lambda value: default[0] if value is MISSING else value)
-    if default and not _is_attribute_of(target, name):
+    if default and perhaps is None and not _is_attribute_of(target, name):
         if method_of(target, "__getattr__") is None:
             return getattr(target, name, *default)
         try:
@@ -100,6 +100,8 @@ def _hasattr(target: Any, name: str) -> Any:
         return hasattr(str, name)
     perhaps = made_on_some_paths(capture, target, name)
     if perhaps is not None:
+        if AttributePlace(target, name).default is not MISSING:
+            return True
         return with_or_without_value(capture, perhaps, lambda value: value is not MISSING)
     if method_of(target, "__getattr__") is not None or _is_computed(target, name):
         try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import collections
 import operator
 from collections.abc import Callable, Iterable
-from types import FunctionType, MethodDescriptorType, ModuleType, WrapperDescriptorType
+from types import FunctionType, MemberDescriptorType, MethodDescriptorType, ModuleType, WrapperDescriptorType
 from typing import Any, NoReturn
 
 import torch
@@ -31,7 +31,7 @@ from stillgraph.trace.control_flow.maybe_number import change_in_place, may_be_n
 from stillgraph.trace.control_flow.narrowing import exchanged
 from stillgraph.trace.control_flow.staging import branch
 from stillgraph.trace.control_flow.unjoined import Unjoined, alternatives
-from stillgraph.trace.control_flow.unset import attribute_read
+from stillgraph.trace.control_flow.unset import own_attribute_read
 from stillgraph.trace.fakes.symbolic import is_fake
 from stillgraph.trace.heap.identities import AMBIGUOUS
 from stillgraph.trace.heap.journal import AttributePlace, ContentsPlace, kind_of_container
@@ -228,9 +228,20 @@ def del_past_class(delete: Callable[[Any, str], None], target: Any, name: str) -
     if place.key not in capture.journal.written(0):
         capture.reads.attributes.append((target, name))  # it has to be there when the call begins
     if capture.has_unset:
-        attribute_read(capture, target, name, place.get())
+        own_attribute_read(capture, target, name, place.get(), _words_of_slot(target, name))
     _note_attribute(capture, place)
     delete(target, name)
+
+
+def _words_of_slot(target: Any, name: str) -> str:
+    """What Python says where a slot is deleted that holds nothing; empty for what is no slot."""
+    member: Any = class_member(type(target), name)
+    try:
+        if isinstance(member, MemberDescriptorType):
+            member.__delete__(object.__new__(type(target)))
+    except (AttributeError, TypeError) as error:
+        return str(error) if isinstance(error, AttributeError) else ""
+    return ""
 
 
 _ONE_EACH = (

@@ -23,6 +23,7 @@ from stillgraph.trace.code.frames import here
 from stillgraph.trace.control_flow.maybe_none import HIDDEN
 from stillgraph.trace.control_flow.unjoined import Unjoined
 from stillgraph.trace.control_flow.unset import attribute_read, may_be_unset, require_all
+from stillgraph.trace.heap.journal import MISSING, AttributePlace
 from stillgraph.trace.values.arrays import StagedArray
 from stillgraph.trace.values.caught import Caught
 from stillgraph.trace.values.complexes import StagedComplex
@@ -76,8 +77,9 @@ def attr(target: Any, name: str) -> Any:
 
 def made_on_some_paths(capture: Session, target: Any, name: str) -> Any:
     """What an object has by a name that it may have on some paths only; None where that is no matter."""
-    value = (own_attributes(target) or {}).get(name) if capture.has_unset else None
-    return value if value is not None and may_be_unset(capture, value) else None
+    place = AttributePlace(target, name)
+    value = place.get() if capture.has_unset and not place.is_computed else None
+    return value if value is not None and value is not MISSING and may_be_unset(capture, value) else None
 
 
 def show_own(capture: Session, target: Any) -> None:

@@ -16,6 +16,7 @@ from stillgraph.trace.code.frames import here
 from stillgraph.trace.code.misled import may_write
 from stillgraph.trace.control_flow.tables import is_assigned, parameters_behind
 from stillgraph.trace.control_flow.unjoined import Unjoined
+from stillgraph.trace.control_flow.unset import may_be_unset
 from stillgraph.trace.effects.modules import State
 from stillgraph.trace.heap.journal import MISSING, AttributePlace, PersistencePlace
 
@@ -147,4 +148,6 @@ def _is_uncertain(capture: Session, place: AttributePlace | PersistencePlace) ->
         return not isinstance(value, bool)
     if place.table == "__dict__":
         return is_assigned(capture.journal, place, value)
+    if value is not MISSING and may_be_unset(capture, value):
+        return True
     return isinstance(value, Unjoined) or (isinstance(value, torch.Tensor) and capture.may_be_none(value))

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections import OrderedDict, deque
 from collections.abc import Callable
 from typing import Any
@@ -21,7 +22,7 @@ from stillgraph.program.effects import (
 )
 from stillgraph.program.facts.module_tables import past_class, put_in_table, set_persistence
 from stillgraph.program.guards import Cell, Source
-from stillgraph.program.outputs import Template
+from stillgraph.program.outputs import ABSENT, Template, may_be_absent
 from stillgraph.program.upcoming import advance
 from stillgraph.runtime.native.function_writer import FunctionWriter, is_name
 
@@ -40,11 +41,17 @@ def write_effect(effect: Effect, writer: FunctionWriter, value_of: Callable[[Tem
     match effect:
         case SetAttribute(target=target, name=name, value=value, past=past):
             owner, new = writer.read(target), value_of(value)
+            if may_be_absent(value):
+                put = set_past_class if past else setattr
+                return f"{writer.constant(set_or_delete)}({owner}, {name!r}, {new}, {writer.constant(put)})"
             if past:
                 return f"{writer.constant(set_past_class)}({owner}, {name!r}, {new})"
             return f"{owner}.{name} = {new}" if is_name(name) else f"setattr({owner}, {name!r}, {new})"
         case SetSlot(target=target, table=table, name=name, value=value):
             owner, new = writer.read(target), value_of(value)
+            if may_be_absent(value):
+                put = functools.partial(put_past_class, table)
+                return f"{writer.constant(set_or_delete)}({owner}, {name!r}, {new}, {writer.constant(put)})"
             return f"{writer.constant(put_in_table)}({owner}, {table!r}, {name!r}, {new})"
         case SetPersistence(target=target, name=name, value=value):
             owner, new = writer.read(target), value_of(value)
@@ -73,6 +80,19 @@ def _cell(target: Source, writer: FunctionWriter) -> str:
 def set_past_class(target: Any, name: str, value: Any) -> None:
     """Set an attribute as torch or Python does, whatever the class's own ``__setattr__`` would do."""
     past_class(target, "__setattr__")(target, name, value)
+
+
+def put_past_class(table: str, target: Any, name: str, value: Any) -> None:
+    """As `put_in_table`."""
+    put_in_table(target, table, name, value)
+
+
+def set_or_delete(target: Any, name: str, value: Any, put: Callable[[Any, str, Any], None]) -> None:
+    """Let an object have an attribute by ``put``, or not have it: what its class does at that, the capture has done."""
+    if value is ABSENT:
+        delete_past_class(target, name)
+    else:
+        put(target, name, value)
 
 
 def delete(target: Any, name: str) -> None:

@@ -16,7 +16,9 @@ import torch.utils._pytree as pytree
 from stillgraph.program.effects import Effect
 from stillgraph.program.operations import bound, copied
 from stillgraph.program.outputs import (
+    ABSENT,
     BOUND,
+    Absent,
     Choice,
     Constant,
     Container,
@@ -202,6 +204,8 @@ class _Builder:
                 return self.writer.local((_is_memory, id(value)), f"{self.writer.constant(_copied)}({constant})")
             case Same(source=source):
                 return self.writer.read(source)
+            case Absent():
+                return self.writer.constant(ABSENT)
             case Choice(flag=flag, left=left, right=right):
                 return f"({self._chosen(left)} if {self.expression(flag)} else {self._chosen(right)})"
             case OneOf(index=index, entries=entries):

@@ -48,6 +48,13 @@ class _Sketch(Results):
             region, hops = region.parent, hops + 1
         raise _NotKnown
 
+    def unset_flag(self, leaf: Any) -> Any:
+        """As `Results.unset_flag`, if that was asked before."""
+        flag = self.session.asked_unboundness(leaf)
+        if flag is None:
+            raise _NotKnown
+        return flag
+
     def template(self, value: Any) -> Template:
         """A tensor that was there before, and of which the program knows nothing, is found again where it was."""
         if isinstance(value, torch.Tensor) and not self.session.root.holds(value):

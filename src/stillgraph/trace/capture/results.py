@@ -6,7 +6,7 @@ import collections
 import enum
 import functools
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from types import CellType, FunctionType, MethodType, ModuleType
 from typing import Any
@@ -33,6 +33,7 @@ from stillgraph.program.effects import (
 from stillgraph.program.facts.module_tables import past_class
 from stillgraph.program.guards import Attribute, Cell, Global, Source, item_of
 from stillgraph.program.outputs import (
+    ABSENT,
     BOUND,
     KEYS,
     Choice,
@@ -49,12 +50,13 @@ from stillgraph.program.outputs import (
     has_table,
 )
 from stillgraph.program.types import TableType
+from stillgraph.trace.capture.result_words import ELEMENT, ITSELF, KINDS, leaving, made_outside, plain_kind, values_of
 from stillgraph.trace.code.namespaces import is_of_its_module
 from stillgraph.trace.control_flow.join import same_constant
 from stillgraph.trace.control_flow.narrowing import may_be_unbound
 from stillgraph.trace.control_flow.tables import is_assigned
 from stillgraph.trace.control_flow.unjoined import Picked, Stale, Unjoined, alternatives, describe, is_lost
-from stillgraph.trace.control_flow.unset import require_all
+from stillgraph.trace.control_flow.unset import may_be_unset, require_all, unset_leaf
 from stillgraph.trace.effects.context_variables import ContextPlace
 from stillgraph.trace.effects.elsewhere import FOLLOWED
 from stillgraph.trace.effects.modules import makes_modules
@@ -117,7 +119,7 @@ class Results:
         if isinstance(made, Constant) and holds_staged(made.value) and self.session.is_new(made.value) is not False:
             if isinstance(value, torch.Tensor):
                 raise refuse_class(type(value), f"is {self._what}")
-            raise refuse("SG306", f"{self._made(value)} is {self._what}", hint=_values_of(value))
+            raise refuse("SG306", f"{self._made(value)} is {self._what}", hint=values_of(value))
         return made
 
     def _template(self, value: Any) -> Template:
@@ -157,9 +159,12 @@ class Results:
             return self._choose_origin(origin)
         return self._fresh(value)
 
-    def _one_of(self, number: Output, entries: tuple[Known, ...]) -> OneOf:
-        """One of the entries of a table."""
-        return OneOf(number, tuple((self.session.entry_number(each), self.template(each.value)) for each in entries))
+    def _one_of(
+        self, number: Output, entries: tuple[Known, ...], of: Callable[[Any], Template] | None = None
+    ) -> OneOf:
+        """One of the entries of a table, each with the template that ``of`` gives."""
+        of = of or self.template
+        return OneOf(number, tuple((self.session.entry_number(each), of(each.value)) for each in entries))
 
     def refuse_uncertain(self) -> None:
         """Refuse two containers of which only the run knows whether they are one; to be called at the end.
@@ -222,7 +227,7 @@ class Results:
         if isinstance(template, (Constant, Same)):
             return template
         message = f"{self._made(value)} is an element of a list of unknown length that is {self._what}"
-        raise refuse("SG306", message, hint=_ELEMENT)
+        raise refuse("SG306", message, hint=ELEMENT)
 
     def _choose_origin(self, origin: Origin) -> Template:
         """The very object from before on the path that left it in its place, else a fresh one."""
@@ -244,22 +249,22 @@ class Results:
         if id(value) in self.session.met or is_of_its_module(value) or self._is_outer(value):
             return Constant(value)
         if is_our_module(type(value).__module__):  # what stands for a range, say
-            kind = _KINDS.get(type(value).__name__, type(value).__name__.lower())
-            raise refuse("SG306", f"a {kind} over values that only the run knows is {self._what}", hint=_VALUES)
+            kind = KINDS.get(type(value).__name__, type(value).__name__.lower())
+            raise refuse("SG306", f"a {kind} over values that only the run knows is {self._what}", hint=ITSELF)
         if isinstance(value, BOUND) and not (value.__self__ is None or isinstance(value.__self__, (type, ModuleType))):
             return Shared(self._shared[id(value)]) if id(value) in self._shared else self._bound(value)
         parts = None if is_exactly(value, (set, frozenset)) else split(value)
         if parts is None and isinstance(value, (list, tuple, dict)) and self._is_own_instance(value):
             kind = type(value).__name__
-            hint = f"Return a plain {_plain_kind(value)}, and make the {kind} of it outside."
+            hint = f"Return a plain {plain_kind(value)}, and make the {kind} of it outside."
             raise refuse("SG306", f"a {kind}, a container of a class of its own, is {self._what}", hint=hint)
         if parts is None and not is_exactly(value, (set, frozenset)) and not self._is_own_instance(value):
             if isinstance(value, torch.nn.Module) and self._storing:
                 raise refuse("SG308", f"a {type(value).__name__} is made and {self._what}")
             if isinstance(value, (Iterator, torch.nn.Module)) or holds_staged(value) or self._holds_passed(value):
-                raise refuse("SG306", f"{_leaving(value)} is {self._what}", hint=_values_of(value))
+                raise refuse("SG306", f"{leaving(value)} is {self._what}", hint=values_of(value))
             if not is_shared(value, self.session.is_new):
-                raise refuse("SG306", f"{self._made(value)} is {self._what}", hint=_made_outside(value))
+                raise refuse("SG306", f"{self._made(value)} is {self._what}", hint=made_outside(value))
             return Constant(value, isinstance(value, BaseException) and self.session.is_new(value) is True)
         if id(value) in self._shared:
             return Shared(self._shared[id(value)])
@@ -526,7 +531,7 @@ class Results:
             return DeleteAttribute(target, name, self._goes_past(owner, "__delattr__"))
         if isinstance(owner, torch.nn.Module) and self.finder.find(after) is None and makes_modules(after):
             raise refuse("SG308", f"{place} is made")
-        value = self.template(after)
+        value = self._set_on_some_paths(after)
         table = place.table
         if isinstance(owner, torch.nn.Module):
             own = type(owner).__setattr__ is not torch.nn.Module.__setattr__
@@ -537,6 +542,25 @@ class Results:
                 return SetSlot(target, str(table), name, value)
             return SetAttribute(target, name, value)
         return SetAttribute(target, name, value, self._goes_past(owner, "__setattr__"))
+
+    def _set_on_some_paths(self, value: Any) -> Template:
+        """The template of what an attribute is to be, which an object may have on some paths only."""
+        if value is MISSING:
+            return ABSENT
+        if not self.session.has_unset or not may_be_unset(self.session, value):
+            return self.template(value)
+        if isinstance(value, Unjoined) and not isinstance(value, Picked):
+            known = alternatives(value)
+            sides = self._set_on_some_paths(known.left), self._set_on_some_paths(known.right)
+            return Choice(self._output(known.flag), *sides, known.failure.sides)
+        if isinstance(value, Picked):
+            entries = self.session.possible_entries(value.stillgraph_number(), value.stillgraph_known())
+            return self._one_of(self._output(value), entries, self._set_on_some_paths)
+        return Choice(self._output(self.unset_flag(unset_leaf(value))), ABSENT, self.template(value))
+
+    def unset_flag(self, leaf: Any) -> Any:
+        """Whether what a leaf is part of is not there, asked in the open region."""
+        return self.session.unboundness(leaf)
 
     @staticmethod
     def _goes_past(owner: Any, special: str) -> bool:
@@ -551,45 +575,3 @@ def _within(key: Any) -> Iterator[Any]:
             yield from _within(each)
     else:
         yield key
-
-
-_KINDS = {"StagedRows": "iterator", "StagedArrayRows": "iterator", "StagedEntries": "view of a dict"}
-_ELEMENT = "Make it in the branch or loop that puts it into the list, or put its tensors and numbers into the list."
-_VALUES = "Return the values themselves: a list of them, or a tensor (torch.stack, torch.arange)."
-
-
-def _plain_kind(value: Any) -> str:
-    return next(kind.__name__ for kind in (list, tuple, dict) if isinstance(value, kind))
-
-
-def _leaving(value: Any) -> str:
-    """What would have to run Python after the program has ended, as messages name it."""
-    if not isinstance(value, FunctionType):
-        if isinstance(value, torch.nn.Module):
-            return f"{describe(value)} that the function makes"
-        return f"{describe(value)} over values that only the run knows"
-    names = value.__code__.co_freevars
-    held = [name for name, cell in zip(names, value.__closure__ or ()) if _holds(cell)]
-    what = "a lambda" if value.__name__ == "<lambda>" else f"the function '{value.__name__}'"
-    return f"{what} that uses {' and '.join(map(repr, held)) or 'values'}, which only the run knows,"
-
-
-def _made_outside(value: Any) -> str:
-    name = value.__name__ if isinstance(value, (type, FunctionType)) else type(value).__name__
-    return f"Each call would be given the same one. Make the {name} outside, of what the static function returns."
-
-
-def _holds(cell: Any) -> bool:
-    try:
-        return isinstance(cell.cell_contents, (torch.Tensor, StagedNumber)) or holds_staged(cell.cell_contents)
-    except ValueError:  # an empty cell
-        return False
-
-
-def _values_of(value: Any) -> str:
-    if isinstance(value, torch.nn.Module):
-        return f"Make the {type(value).__name__} outside, or in __init__, and call it inside."
-    if not isinstance(value, FunctionType):
-        return _VALUES
-    held = [n for n, cell in zip(value.__code__.co_freevars, value.__closure__ or ()) if _holds(cell)]
-    return f"Return {' and '.join(map(repr, held)) or 'the values'}, and make the function of it outside."

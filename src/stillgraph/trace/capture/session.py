@@ -105,8 +105,7 @@ class Session(BothSides):
         self.finder, self.memory = finder, finder.memory
         self._gradients_wanted = torch.is_grad_enabled()
         self.schedules = False  # whether the program steps a learning rate scheduler
-        self.knowledge, self.options = knowledge, options
-        self.for_calls = options.for_calls
+        self.knowledge, self.options, self.for_calls = knowledge, options, options.for_calls
         self.promoted: dict[str, Source] = {}  # by input: where numbers are that the call writes, or that differ
         self.outer_cells: dict[int, str] = {}  # closure cells from before the capture
         self.wrapped: dict[int, torch.nn.Module] = {}  # modules of whose wrappers the program has steps
@@ -311,8 +310,9 @@ class Session(BothSides):
         if not self.knowledge.convert_libraries:
             raise Restart("convert_libraries", None)
 
-    def watch_reads(self, name: str) -> None:
+    def watch_reads(self, target: Any, name: str) -> None:
         """As `Recorder.watch_reads`."""
+        self.dictionaries.require_not_shown(target)
         self.before_unknown_length()
         if name not in self.knowledge.watch:
             raise Restart("convert", (set(), {name}))

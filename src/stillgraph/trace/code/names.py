@@ -49,18 +49,13 @@ class Names:
 def names_of(code: CodeType) -> Names:
     """The names that a code object reads."""
     found: dict[str, set[str]] = {"variables": set(), "attributes": set(), "modules": set(), "asked": set()}
-    asking, catches, before = False, False, ""
+    catches, before = False, ""
     for instruction in dis.get_instructions(code):
         name = instruction.argval
         catches = catches or (before, instruction.opname) == ("PUSH_EXC_INFO", "POP_TOP")  # ``except:``
         before = instruction.opname
         if instruction.opname in _GLOBAL:
             found["variables"].add(name)
-            asking = asking or name in _ASKING
-        elif instruction.opname == "LOAD_CONST" and asking and isinstance(name, str):
-            found["asked"].add(name)
-        elif instruction.opname.startswith("CALL"):
-            asking = False
         elif instruction.opname in _ATTRIBUTE:
             found["attributes"].add(name)
         elif instruction.opname == "IMPORT_NAME":
@@ -69,6 +64,8 @@ def names_of(code: CodeType) -> Names:
     found["attributes"] |= strings
     if found["variables"] & {"vars", "dir"}:
         found["attributes"].add("__dict__")  # all attributes of an object
+    if not _ASKING.isdisjoint(found["variables"]):
+        found["asked"] |= strings  # the name may stand behind a call: ``getattr(copy(c), "name")``
     if catches or not _CATCHING.isdisjoint(found["variables"]):
         found["asked"] |= found["attributes"]
     if "globals" in found["variables"]:

@@ -22,12 +22,13 @@ from stillgraph.program.types import (
 )
 from stillgraph.trace.control_flow.elements import View, leading, refuse_changed, wants_columns
 from stillgraph.trace.control_flow.join import DEAD, Joiner, has_leaf, is_empty, same_constant
+from stillgraph.trace.control_flow.tables import before_unset
 from stillgraph.trace.control_flow.unjoined import Stale, Unjoined, describe, explain, is_leaf, quoted
 from stillgraph.trace.control_flow.unlike_elements import telling_elements
 from stillgraph.trace.graph.recorder import Recorder
 from stillgraph.trace.heap.exits import Exit
 from stillgraph.trace.heap.identities import Origin
-from stillgraph.trace.heap.journal import MISSING
+from stillgraph.trace.heap.journal import MISSING, AttributePlace
 from stillgraph.trace.values.containers import Parts, complex_parts, split
 from stillgraph.trace.values.entries import ABSENT, Cover, Entry, alike, cover, is_keyed
 from stillgraph.trace.values.lists import Element, StagedSpread, columns, same_structure, types
@@ -167,6 +168,8 @@ def is_stale(state: State) -> bool:
 
 
 def _unfix(joiner: Joiner, before: Any, after: Any, place: str) -> State:
+    if isinstance(joiner.at, AttributePlace) and place == str(joiner.at) and (before is MISSING) != (after is MISSING):
+        before_unset(joiner.recorder, joiner.at, after if before is MISSING else before)
     table = _table(before, after)
     if table is not None:
         return Slot(table, before, place)

@@ -275,6 +275,11 @@ class Narrowing(Recorder):
             return self.is_entry(value.stillgraph_number(), _UNBOUND)
         return self._asked(self._unbound, is_unbound, value)
 
+    def asked_unboundness(self, value: Any) -> Any:
+        """As `Recorder.asked_unboundness`."""
+        known = self._unbound.get(id(value))
+        return None if known is None or not self.region.holds(known[1]) else known[1]
+
     def known_unboundness(self, value: Any) -> bool | None:
         """As `Recorder.known_unboundness`."""
         if isinstance(value, Picked):

@@ -123,6 +123,7 @@ class Attempt:
         if isinstance(state, Fixed) and is_lost(state.value):
             return state
         assert self.joiner is not None
+        self.joiner.at = place
         try:
             return widen(self.joiner, state, value, str(place))
         except JoinFailure as failure:

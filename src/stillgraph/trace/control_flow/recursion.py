@@ -221,6 +221,7 @@ class Recursion:
         self.arguments = state
 
     def _widen_place(self, key: Hashable, value: Any) -> None:
+        self.joiner.at = self.places[key]
         state = widen(self.joiner, self.states[key], value, str(self.places[key]))
         self.settled = self.settled and state is self.states[key]
         self.states[key] = state

@@ -17,7 +17,7 @@ from stillgraph.program.types import JoinFailure, Type
 from stillgraph.trace.code.signals import Diverged
 from stillgraph.trace.control_flow.arms import Arm, continue_arm, leaf_node, run_arm, unify_captures
 from stillgraph.trace.control_flow.join import DEAD, Joiner, Pair
-from stillgraph.trace.control_flow.tables import joined_place
+from stillgraph.trace.control_flow.tables import before_unset, joined_place
 from stillgraph.trace.control_flow.unjoined import Stale, named, quoted, refuse_join
 from stillgraph.trace.control_flow.unknown import leave
 from stillgraph.trace.graph.recorder import Recorder
@@ -156,7 +156,7 @@ def close_arms(
         one_sided = not (place.key in left.writes and place.key in right.writes)
         _refuse_if_stale(place, before, [arm.value(place, before) for arm in (left, right) if not arm.diverged])
         if isinstance(place, AttributePlace) and not (left.diverged or right.diverged):
-            _require_made(recorder, place, left.value(place, before), right.value(place, before), lines)
+            _require_told(recorder, place, left.value(place, before), right.value(place, before), lines)
         if one_sided:
             recorder.rely_on(place)
         held = [(arm.writes.get(place.key, (None,))[0], arm.value(place, before)) for arm in (left, right)]
@@ -175,22 +175,21 @@ def _refuse_if_stale(place: Place, before: Any, sides: list[Any]) -> None:
         stale.refuse()
 
 
-def _require_made(
+def _require_told(
     recorder: Recorder, place: AttributePlace, left: Any, right: Any, lines: tuple[Line, Line]
 ) -> None:
     """Refuse an attribute that an object has on one path only, where its reads cannot be told of that."""
     if (left is MISSING) != (right is MISSING):
-        if recorder.is_new(place.target) and place.is_only_own:
-            recorder.watch_reads(place.name)
-            return
-        failure = JoinFailure("SG204", "an attribute is made or deleted on one path only")
-        failure.place = named(place)
-        does = ("does not have" if value is MISSING else "has" for value in (left, right))
-        failure.sides = tuple(
-            Side(f"{who} {has} {quoted(failure.place)}", line(failure.place))
-            for who, has, line in zip(("one path", "the other path"), does, lines)
-        )
-        raise refuse_join(failure.place, failure)
+        try:
+            before_unset(recorder, place, right if left is MISSING else left)
+        except JoinFailure as failure:
+            failure.place = named(place)
+            does = ("does not have" if value is MISSING else "has" for value in (left, right))
+            failure.sides = tuple(
+                Side(f"{who} {has} {quoted(failure.place)}", line(failure.place))
+                for who, has, line in zip(("one path", "the other path"), does, lines)
+            )
+            raise refuse_join(failure.place, failure) from None
 
 
 def _places(

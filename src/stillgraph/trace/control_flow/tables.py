@@ -10,6 +10,7 @@ import torch
 from stillgraph.program.types import JoinFailure
 from stillgraph.trace.control_flow.join import DEAD, may_be_parameter
 from stillgraph.trace.control_flow.unjoined import Unjoined, alternatives, named, refuse_join
+from stillgraph.trace.graph.recorder import Recorder
 from stillgraph.trace.heap.journal import MISSING, AssignedPlace, AttributePlace, Journal, Place, TablePlace
 
 
@@ -24,6 +25,25 @@ def parameters_behind(value: Any) -> Iterator[Any]:
     """The parameters that a joined one may be, as far as that is known."""
     for side in getattr(value, "stillgraph_parameter", ()):
         yield from parameters_behind(side) if hasattr(side, "stillgraph_parameter") else (side,)
+
+
+def before_unset(recorder: Recorder, place: AttributePlace, value: Any) -> None:
+    """To be called where an object has an attribute on some paths only: whoever reads it is to be told.
+
+    Args:
+        recorder: the capture.
+        place: the attribute.
+        value: what it is on some path.
+
+    Raises:
+        JoinFailure: whoever reads it cannot be told, as one who has the ``__dict__``; or it is an entry of a module.
+        Restart: code that reads it is not told of it yet.
+    """
+    is_entry = isinstance(place.target, torch.nn.Module) and may_be_entry(value)
+    if not place.is_plainly_found or is_entry:
+        raise JoinFailure("SG204", "an attribute is made or deleted on one path only")
+    recorder.watch_reads(place.target, place.name)
+    recorder.rely_on(place)
 
 
 def is_assigned(journal: Journal, place: AttributePlace, value: Any) -> bool:

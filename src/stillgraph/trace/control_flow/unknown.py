@@ -7,8 +7,9 @@ from typing import Any
 
 from stillgraph.core.diagnostics import Side, refuse
 from stillgraph.trace.code.frames import here
+from stillgraph.trace.control_flow.unjoined import is_leaf
 from stillgraph.trace.graph.recorder import Recorder, current
-from stillgraph.trace.heap.journal import ContentsPlace, Place
+from stillgraph.trace.heap.journal import AttributePlace, ContentsPlace, Place
 from stillgraph.trace.values.entries import container_of
 from stillgraph.trace.values.lists import has_spread
 
@@ -16,6 +17,8 @@ from stillgraph.trace.values.lists import has_spread
 def leave(recorder: Recorder, place: Place, value: Any) -> None:
     """Let a place hold what a branch or loop leaves there, and remember the line if that is of unknown length."""
     recorder.journal.write(place, value)
+    if isinstance(place, AttributePlace) and is_leaf(value):
+        recorder.unboundness(value)  # where an operation fails behind this, the account says whether it is there
     held = place.target if isinstance(place, ContentsPlace) else value
     if id(held) not in recorder.unknown and _is_unknown(held):
         recorder.unknown[id(held)] = (held, here())

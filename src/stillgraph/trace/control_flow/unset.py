@@ -1,4 +1,4 @@
-"""Variables that some paths do not assign: whether one has a value, and what is read of it."""
+"""Variables and attributes that some paths do not set: whether one has a value, and what is read of it."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NoReturn
 
 from stillgraph.core.diagnostics import refuse
+from stillgraph.core.lookup import name_in_errors
 from stillgraph.trace.code.frames import here
 from stillgraph.trace.code.signals import Diverged
 from stillgraph.trace.control_flow.arms import emit_raise
@@ -15,7 +16,7 @@ from stillgraph.trace.control_flow.staging import branch
 from stillgraph.trace.control_flow.unjoined import Picked, Unjoined, alternatives, is_leaf, is_lost
 from stillgraph.trace.graph.recorder import Recorder
 from stillgraph.trace.heap.exits import Exit, Return
-from stillgraph.trace.heap.journal import MISSING
+from stillgraph.trace.heap.journal import MISSING, AttributePlace
 from stillgraph.trace.values.containers import split
 
 
@@ -23,7 +24,8 @@ def may_be_unset(recorder: Recorder, value: Any) -> bool:
     """Whether a variable with this value has one on some paths only, as far as is known where we are."""
     if isinstance(value, Unjoined):
         return not is_lost(value) and any(side is MISSING or may_be_unset(recorder, side) for side in _sides(value))
-    return any(recorder.known_unboundness(leaf) is not False for leaf in _telling(value, ()))
+    leaf = unset_leaf(value)
+    return leaf is not None and recorder.known_unboundness(leaf) is not False
 
 
 def value_read(recorder: Narrowing, value: Any, fail: Callable[[], NoReturn]) -> Any:
@@ -41,11 +43,35 @@ def value_read(recorder: Narrowing, value: Any, fail: Callable[[], NoReturn]) ->
 
 
 def attribute_read(recorder: Narrowing, target: Any, name: str, value: Any) -> Any:
-    """As `value_read`, of an attribute of an object: where it has none, the program raises an AttributeError."""
+    """What an object has by a name, or else its class; where neither has anything, the program raises."""
+    if not may_be_unset(recorder, value):
+        return value
+    default = AttributePlace(target, name).default
+    if default is MISSING:
+        return own_attribute_read(recorder, target, name, value)
+    read = functools.partial(with_or_without_value, recorder, value, lambda v: default if v is MISSING else v)
+    if isinstance(value, Unjoined) or recorder.known_unboundness(value) is not None:
+        return read()
+    known = recorder.read_with_default.get((id(value), name))
+    if known is None or not recorder.region.holds(known[1]):
+        known = recorder.read_with_default[id(value), name] = value, read()
+    return known[1]
+
+
+def own_attribute_read(recorder: Narrowing, target: Any, name: str, value: Any, words: str = "") -> Any:
+    """As `value_read`, of an attribute of an object: where it has none, the program raises an AttributeError.
+
+    Args:
+        recorder: the capture.
+        target: the object.
+        name: of the attribute.
+        value: what it holds, be that on some paths only.
+        words: of the error, if not the usual ones.
+    """
 
     def fail() -> NoReturn:
-        message = f"'{type(target).__name__}' object has no attribute '{name}'"
-        emit_raise(recorder, AttributeError(message, name=name))
+        message = words or f"'{name_in_errors(type(target))}' object has no attribute '{name}'"
+        emit_raise(recorder, AttributeError(message, **({} if words else {"name": name})))
         raise Diverged
 
     return value_read(recorder, value, fail)
@@ -58,7 +84,7 @@ def with_or_without_value(recorder: Narrowing, value: Any, read: Callable[[Any],
     if isinstance(value, Unjoined):
         flag, sides = alternatives(value).flag, _sides(value)
     else:
-        leaf = next(leaf for leaf in _telling(value, ()) if recorder.known_unboundness(leaf) is not False)
+        leaf = unset_leaf(value)
         flag, sides = recorder.unboundness(leaf), (MISSING, value)
     then, orelse = (functools.partial(_given, recorder, side, read) for side in sides)
     known = flag if isinstance(flag, bool) else recorder.decided(flag)
@@ -86,6 +112,11 @@ def require_all(recorder: Recorder, attributes: Mapping[str, Any], kind: str) ->
             raise refuse("SG204", message, location=here(), hint=hint)
 
 
+def unset_leaf(value: Any) -> Any:
+    """The first leaf of a value that tells whether there is one, as all of them do; None if there is one anyway."""
+    return next(_telling(value, ()), None)
+
+
 def _require(recorder: Narrowing, fail: Callable[[], NoReturn], value: Any) -> None:
     """Let the program raise where a variable with this value has none."""
     if value is MISSING:
@@ -95,7 +126,8 @@ def _require(recorder: Narrowing, fail: Callable[[], NoReturn], value: Any) -> N
             requires = (functools.partial(_require, recorder, fail, side) for side in _sides(value))
             _on_each_side(recorder, alternatives(value).flag, *requires)
         return
-    for leaf in _telling(value, ()):
+    leaf = unset_leaf(value)
+    if leaf is not None:
         _on_each_side(recorder, recorder.unboundness(leaf), fail, _go_on)
 
 

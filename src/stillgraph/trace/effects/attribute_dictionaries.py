@@ -12,6 +12,7 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
+from stillgraph.program.types import JoinFailure
 from stillgraph.trace.effects.modules import State
 from stillgraph.trace.heap.births import Births
 from stillgraph.trace.heap.journal import Journal, Write, tables_of
@@ -41,6 +42,17 @@ class AttributeDictionaries:
         """Told that code gets hold of the dictionary of an object."""
         for own in _dictionaries_of(value):
             self._shown[id(own)] = _weakly(value)
+
+    def require_not_shown(self, value: Any) -> None:
+        """Refuse where code has got hold of the dictionary of an object, or finds it by a path of its own.
+
+        Raises:
+            JoinFailure: it has: it finds there what the object has, and is told of no attribute.
+        """
+        held = _dictionaries_of(value)
+        if any(id(own) in self._shown or self._finder.find(own) is not None for own in held):
+            message = "an attribute is made or deleted on one path only, of an object whose __dict__ is looked at"
+            raise JoinFailure("SG204", message)
 
     def owner_of(self, target: Any) -> Any:
         """The object whose attributes a dictionary holds, if what is written to it can be followed; else None."""

@@ -142,6 +142,14 @@ class PlainAnswers(TorchFunctionMode):
         """What ``bool(value)`` is in every run; None where that is not known."""
         return None
 
+    def unboundness(self, value: Any) -> Any:
+        """Whether the variable with a value has none on the path taken; staged where only the run knows."""
+        return False
+
+    def asked_unboundness(self, value: Any) -> Any:
+        """As `unboundness`, if that was asked before where we are; else None."""
+        return None
+
     def before_raise(
         self, kind: type[BaseException] | None, certain: bool = False, raised: tuple[Raised, ...] = ()
     ) -> None:
@@ -166,8 +174,12 @@ class PlainAnswers(TorchFunctionMode):
         """What is in a parcel, on which the capture depends from now on; anything else as it is."""
         return opened(value)
 
-    def watch_reads(self, name: str) -> None:
-        """An object gets an attribute on some paths only: see to it that all that reads one of that name is told."""
+    def watch_reads(self, target: Any, name: str) -> None:
+        """An object gets an attribute on some paths only: see to it that all that reads one of that name is told.
+
+        Raises:
+            JoinFailure: code has got hold of its dictionary.
+        """
 
     def before_unknown_length(self) -> None:
         """To be called before a list, dict or set is made of which only the run knows the length."""

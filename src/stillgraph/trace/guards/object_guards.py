@@ -221,15 +221,27 @@ class ObjectGuards(ContainerGuards):
     def _shadowed(self, value: Any, source: Source, also: set[str]) -> None:
         """The attributes that an object has of its class stay those, as long as it has none of these names itself."""
         state = value.__dict__
-        names = [name for name in class_attributes(type(value)) if name in also or name in self.names.attributes]
+        read = also | self._relied_of(value)
+        names = [name for name in class_attributes(type(value)) if name in read or name in self.names.attributes]
         given = [n for n in names if ("attribute", id(value), n) in self.inputs]
         shadowed = tuple(name for name in names if name not in state and name not in given)
         if shadowed:
             self.missing.setdefault(Attribute(source, "__dict__"), {}).update(dict.fromkeys(shadowed))
 
+    @functools.cached_property
+    def _relied_names(self) -> dict[int, set[str]]:
+        names: dict[int, set[str]] = {}
+        for owner, name in self.relied:
+            names.setdefault(owner, set()).add(name)
+        return names
+
+    def _relied_of(self, value: Any) -> set[str]:
+        """The attributes of an object that the program may leave as they were, or that it may not have."""
+        return self._relied_names.get(id(value), set())
+
     def _asked(self, value: Any, source: Source) -> None:
         """What an object was asked for and does not have."""
-        names = dict.fromkeys(sorted(self._asked_of(value))) | self.asked.get(id(value), {})
+        names = dict.fromkeys(sorted(self._asked_of(value) | self._relied_of(value))) | self.asked.get(id(value), {})
         lacking = dict.fromkeys(names_lacking(value, names))
         if not lacking:
             return
@@ -247,9 +259,11 @@ class ObjectGuards(ContainerGuards):
         if isinstance(value, FunctionType):  # of which there are many
             return frozenset() if _is_librarys(value) else self.names.asked & self.own
         if not isinstance(value, torch.nn.Module):
-            return self.names.asked if isinstance(shown_attributes(value), dict) else frozenset()
+            is_dict = isinstance(shown_attributes(value), dict)
+            return self.names.asked if is_dict or slots(type(value)) else frozenset()
         methods = (member for base in users_classes(type(value)) for member in vars(base).values())
-        return self.of_protocols.union(*(names_of(m.__code__).asked for m in methods if isinstance(m, FunctionType)))
+        asked = (names_of(m.__code__).asked for m in methods if isinstance(m, FunctionType))
+        return self.of_protocols.union(self.names.asked & self.own, *asked)
 
 
 def _is_librarys(value: Any) -> bool:

@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 import torch
 
-from stillgraph.core.lookup import own_attributes, slot_value
+from stillgraph.core.lookup import class_member, is_slot, own_attributes, slot_value
 from stillgraph.program.facts.module_tables import (
     MODULE_TABLES,
     NOT_PERSISTENT,
@@ -114,12 +114,20 @@ class AttributePlace:
         )
 
     @property
-    def is_only_own(self) -> bool:
-        """Whether the object alone can have it: not its class, no table of a module, nothing that is computed."""
+    def default(self) -> Any:
+        """What the class has by the name, as it stands there: Python finds it where the object has nothing."""
+        found = (vars(base)[self.name] for base in type(self.target).__mro__ if self.name in vars(base))
+        member = next(found, MISSING)
+        return MISSING if isinstance(member, MemberDescriptorType) else member
+
+    @property
+    def is_plainly_found(self) -> bool:
+        """Whether Python looks for it in the object and then in its class, and computes nothing."""
         kind = type(self.target)
-        hooks = (inspect.getattr_static(kind, name, None) for name in ("__getattr__", "__getattribute__"))
-        is_usual = [*hooks] == [None, object.__getattribute__] and not isinstance(self.target, type)
-        return is_usual and self._is_plain() and inspect.getattr_static(kind, self.name, MISSING) is MISSING
+        is_module = isinstance(self.target, torch.nn.Module)
+        asks = class_member(kind, "__getattr__") in (None, *([torch.nn.Module.__getattr__] if is_module else []))
+        is_usual = is_slot(class_member(kind, "__getattribute__"), "__getattribute__") and not self.is_computed
+        return asks and is_usual and not isinstance(self.target, type) and not hasattr(self.default, "__get__")
 
     def _is_plain(self) -> bool:
         return not self._is_described() and isinstance(own_attributes(self.target), dict)
@@ -135,7 +143,8 @@ class AttributePlace:
 
 def tables_of(target: Any) -> Iterator[Any]:
     """The dictionaries in which an object keeps its attributes."""
-    own = (own_attributes(target) or {})
+    own = own_attributes(target)
+    own = {} if own is None else own  # an empty one is the object's, too
     yield own
     if isinstance(target, torch.nn.Module):
         yield from (own[name] for name in MODULE_TABLES if name in own)
