@@ -153,7 +153,30 @@ def logged(x: Tensor) -> Any:
         return x
 
 
-@pytest.mark.parametrize("function", [in_a_handler_of_its_own, attributes, told])
+def the_class_of_what_fails(x: Tensor) -> Any:
+    n = int(x.sum())
+    try:
+        y = x[n]
+    except (IndexError, ZeroDivisionError) as error:
+        kind = type(error)
+        known = kind is IndexError, issubclass(kind, LookupError), isinstance(error, ArithmeticError)
+        print(f"{type(error).__name__}: {error}")
+        return kind.__name__, error.__class__.__qualname__, known
+    return y
+
+
+def the_name_of_any_class(x: Tensor) -> Any:
+    try:
+        y = x[int(x.sum())]
+    except Exception as error:
+        print("failed:", type(error).__name__, error)
+        return x
+    return y
+
+
+@pytest.mark.parametrize(
+    "function", [in_a_handler_of_its_own, attributes, told, the_class_of_what_fails, the_name_of_any_class]
+)
 def test_as_in_eager(function: Any) -> None:
     agree(function, P, N, P / 10)
 

@@ -26,6 +26,7 @@ from stillgraph.trace.capture.session import Session, session
 from stillgraph.trace.code.frames import here
 from stillgraph.trace.code.signals import Restart
 from stillgraph.trace.control_flow.staging import branch
+from stillgraph.trace.control_flow.which import class_in_run
 from stillgraph.trace.heap.exits import Exit
 from stillgraph.trace.heap.journal import Variable
 from stillgraph.trace.values.caught import Caught, CaughtPart
@@ -291,6 +292,7 @@ def _with_converted(run: Context, manager: Any, body: Block, store: Callable[[An
 
 def seen(error: BaseException) -> tuple[Any, BaseException, Any]:
     """What ``__exit__`` is given of an exception."""
-    if isinstance(error, Caught):
-        return CaughtPart(error, "type"), error, CaughtPart(error, "traceback")
+    capture = session()
+    if isinstance(error, Caught) and capture is not None:
+        return class_in_run(capture, error), error, CaughtPart(error, "traceback")
     return type(error), error, error.__traceback__

@@ -37,7 +37,7 @@ from stillgraph.trace.code.signals import Diverged
 from stillgraph.trace.control_flow.arms import emit_raise
 from stillgraph.trace.control_flow.narrowing import is_optional
 from stillgraph.trace.control_flow.unjoined import Unjoined
-from stillgraph.trace.control_flow.which import class_of
+from stillgraph.trace.control_flow.which import class_in_run, class_of
 from stillgraph.trace.fakes.symbolic import is_fake
 from stillgraph.trace.heap.exits import BREAK, Exit
 from stillgraph.trace.torch_rules.special import number_kind, read_shape
@@ -486,11 +486,10 @@ def type_(*args: Any) -> Any:
         return _capture().with_or_without(args[0], type_)
     if len(args) == 1 and isinstance(args[0], Caught):
         known = class_of(_capture(), args[0])
-        if known is not None:
-            return known
+        return class_in_run(_capture(), args[0]) if known is None else known
     if len(args) == 1 and _is_uncertain(args[0]):
-        hint = "Write a handler for each class of exception." if isinstance(args[0], Caught) else _ONE_KIND
-        raise refuse("SG301", "the type of a value is asked for that only the run knows", location=here(), hint=hint)
+        message = "the type of a value is asked for that only the run knows"
+        raise refuse("SG301", message, location=here(), hint=_ONE_KIND)
     if len(args) == 1 and isinstance(args[0], StagedNumber):
         return kind_of(args[0])
     if len(args) == 1 and isinstance(args[0], (StagedText, StagedComplex)):

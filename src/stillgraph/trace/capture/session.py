@@ -66,7 +66,7 @@ from stillgraph.trace.sources.reads import Reads
 from stillgraph.trace.sources.sources import Finder
 from stillgraph.trace.values.lists import Leaf, Node, Same, StagedSpread, mutable_parts, structure
 from stillgraph.trace.values.numbers import StagedInt, StagedNumber, is_number, kind_of
-from stillgraph.trace.values.raised import Raised
+from stillgraph.trace.values.raised import RAISED_EXACTLY, Raised
 
 
 class Session(BothSides):
@@ -216,7 +216,7 @@ class Session(BothSides):
         """
         self.iterators.before_raise(kind)
         self.raises += 1
-        left = raised or (Raised(kind),)
+        left = raised or (Raised(kind, kind in RAISED_EXACTLY),)
         seen = certain or (self.for_segments and (self.acted or self.knowledge.acts))
         is_watched = bool(self.watching) and (seen or sees_any(self.watching, self.attempts, kind, left))
         if not self.knowledge.tries and (self.swallowing or is_watched):

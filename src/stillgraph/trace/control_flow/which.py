@@ -10,8 +10,9 @@ from stillgraph.program.types import JoinFailure
 from stillgraph.trace.control_flow.unjoined import Unjoined
 from stillgraph.trace.graph.recorder import Recorder
 from stillgraph.trace.graph.region import Region
-from stillgraph.trace.values.caught import raised_of, slot
+from stillgraph.trace.values.caught import CaughtPart, raised_of, slot
 from stillgraph.trace.values.raised import classes, told_apart
+from stillgraph.trace.values.text import StagedText
 
 _MOST = 5  # each but one is a branch around what is done with it
 _TOLD = "stillgraph_told"
@@ -30,6 +31,11 @@ def class_of(recorder: Recorder, error: Any) -> Any:
     """The class of the exception that is caught, or one for each that it may be; None if they are not known."""
     known = classes(raised_of(error))
     return _one_of(recorder, error, tuple(known), None, known) if known else None
+
+
+def class_in_run(recorder: Recorder, error: Any) -> CaughtPart:
+    """What stands for the class of an exception that is caught, where only the run knows it."""
+    return CaughtPart(error, "type", lambda name: StagedText(recorder, f"{{.__class__.{name}}}", (error,)))
 
 
 def _one_of(recorder: Recorder, error: Any, kinds: tuple[Any, ...], texts: Any, values: Sequence[Any]) -> Any:

@@ -120,19 +120,25 @@ def take_named(error: Caught) -> bool:
 
 
 class CaughtPart(Staged):
-    """The type or the traceback of an exception of which only the run knows what it is."""
+    """The type or the traceback of an exception of which only the run knows what it is.
 
-    def __init__(self, error: Caught, what: str) -> None:
+    ``named`` gives the name of the type, which the run tells.
+    """
+
+    def __init__(self, error: Caught, what: str, named: Callable[[str], Any] | None = None) -> None:
         self.error = error
         self.what = what
+        self._named = named
 
     def _refuse(self, *args: Any) -> NoReturn:
         raise refuse("SG301", f"the {self.what} of an exception is only known at run time", location=here())
 
-    def __getattr__(self, name: str) -> NoReturn:
+    def __getattr__(self, name: str) -> Any:
+        if self._named is not None and name in ("__name__", "__qualname__"):
+            return self._named(name)
         if name.startswith("__") and name not in ("__name__", "__qualname__", "__module__", "__mro__"):
             raise AttributeError(name)
-        self._refuse()
+        return self._refuse()
 
     __str__ = __repr__ = __eq__ = __call__ = _refuse
     __hash__ = _refuse

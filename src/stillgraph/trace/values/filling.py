@@ -75,9 +75,12 @@ def require_fits(
 
 
 def _reaches_into(template: str) -> bool:
-    """Whether a template asks its values for attributes or elements."""
+    """Whether a template asks its values for attributes or elements, but for what every class has."""
     fields = (name for _, name, _, _ in string.Formatter().parse(template) if name is not None)
-    return any("." in name or "[" in name for name in fields)
+    return any(("." in name or "[" in name) and not name.endswith(_OF_CLASSES) for name in fields)
+
+
+_OF_CLASSES = (".__class__.__name__", ".__class__.__qualname__")
 
 
 class _Sampling:

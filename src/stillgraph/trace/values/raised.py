@@ -38,6 +38,10 @@ class Raised:
         return None if self.error is None or not is_plain(self.error.args) else repr(self.error.args)
 
 
+RAISED_EXACTLY = frozenset({IndexError, ValueError, ZeroDivisionError, OverflowError})
+"""Classes of which operations of torch's and of Python's numbers raise no derived one."""
+
+
 def is_plain(value: Any) -> bool:
     """Whether a value is told from any other by what ``repr`` gives for it, and never changes."""
     if type(value) is tuple:
