@@ -15,7 +15,17 @@ After (and then the loop is rewritten like any other)::
         return found
     kept = listed_1(xs)
 
-Generator expressions, which run later, and what lambdas have in them stay as they are.
+A generator expression becomes a generator, which runs as late::
+
+    any((y := f(x)) > 0 for x in xs)
+
+    def generated_1(values):
+        nonlocal y
+        for x in values:
+            yield (y := f(x)) > 0
+    any(generated_1(xs))
+
+What lambdas have in them stays as it is.
 """
 from __future__ import annotations
 
@@ -31,11 +41,13 @@ from stillgraph.source.tree import AnyNode, contains, with_fields
 
 _Function = TypeVar("_Function", ast.FunctionDef, ast.AsyncFunctionDef)
 _Listed = ast.ListComp | ast.SetComp | ast.DictComp
+_Comprehension = _Listed | ast.GeneratorExp
+_KINDS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
 def may_assign(kinds: Set[type[ast.AST]]) -> bool:
     """Whether a text with these kinds of node may have such comprehensions in it."""
-    return ast.NamedExpr in kinds and not kinds.isdisjoint((ast.ListComp, ast.SetComp, ast.DictComp))
+    return ast.NamedExpr in kinds and not kinds.isdisjoint(_KINDS)
 
 
 def loops_apart(node: ast.FunctionDef, names: Names) -> ast.FunctionDef:
@@ -94,7 +106,7 @@ class _Apart:
         """A node without such comprehensions; the functions that stand for them go before its statement."""
         if isinstance(node, ast.Lambda):
             return node
-        if isinstance(node, ast.ListComp | ast.SetComp | ast.DictComp) and _assigns(node):
+        if isinstance(node, _KINDS) and _assigns(node):
             return self._called(node, functions)
         if isinstance(node, ast.FunctionDef):
             return self._around(_Apart.of(node, self.names).function(node), functions, skip="body")
@@ -118,9 +130,10 @@ class _Apart:
                 changes[name] = new
         return with_fields(node, **changes) if changes else node
 
-    def _called(self, node: _Listed, functions: list[ast.stmt]) -> ast.expr:
+    def _called(self, node: _Comprehension, functions: list[ast.stmt]) -> ast.expr:
         first = self._in(node.generators[0].iter, functions)
-        function = build.load(self.names.helper("listed"), node)
+        is_generator = isinstance(node, ast.GeneratorExp)
+        function = build.load(self.names.helper("generated" if is_generator else "listed"), node)
         values, found = self.names.fresh("values"), self.names.fresh("found")
         body: list[ast.stmt] = self._element(node, build.load(found, node))
         for place, loop in reversed(list(enumerate(node.generators))):
@@ -135,13 +148,16 @@ class _Apart:
             for kind, names in ((ast.Global, assigned & self.globals), (ast.Nonlocal, assigned - self.globals))
             if names
         ]
-        start = build.assign(found, _empty(node), node)
-        body = [*declared, start, *body, build.give_back(build.load(found, node), node)]
+        if not isinstance(node, ast.GeneratorExp):
+            body = [build.assign(found, _empty(node), node), *body, build.give_back(build.load(found, node), node)]
+        body = [*declared, *body]
         made = build.function(function.id, build.parameters([values], node), body, node)
         functions.append(_Apart(self.names, self.globals, assigned).function(made))
         return build.call(function, [first], node)
 
-    def _element(self, node: _Listed, found: ast.Name) -> list[ast.stmt]:
+    def _element(self, node: _Comprehension, found: ast.Name) -> list[ast.stmt]:
+        if isinstance(node, ast.GeneratorExp):
+            return [build.statement(ast.Yield(node.elt, **build.span(node.elt)))]
         if isinstance(node, ast.DictComp):
             key = self.names.fresh("key")  # Python evaluates it before the value
             place = ast.Subscript(found, build.load(key, node.key), ast.Store(), **build.span(node.key))
@@ -152,7 +168,7 @@ class _Apart:
         return [build.statement(build.call(added, [node.elt], node.elt))]
 
 
-def _assigns(node: _Listed) -> bool:
+def _assigns(node: _Comprehension) -> bool:
     """Whether a comprehension assigns variables of the function around, by what this module can take apart."""
     if any(loop.is_async for loop in node.generators) or contains(node, ast.Await):
         return False

@@ -175,14 +175,15 @@ class _Analysis:
                 raise refuse("SG106", f"{kind.__name__} is not known to stillgraph", location=location(code))
         self._subjects: set[str] = set()
         self._twins: dict[Place, Twin] = {}
-        if _defines_generators(code):
-            names = Names(self.scopes.names)
-            self.node = with_twins(self.node, names, self._twins)
-            self._subjects = names.fresh_names
-            self.scopes = analyse(self.node, self._subjects)
+        makes_generators = {ast.NamedExpr, ast.GeneratorExp} <= self.scopes.node_types
         if isinstance(self.node, ast.FunctionDef) and assigning.may_assign(self.scopes.node_types):
             names = Names(self.scopes.names)
             self.node = assigning.loops_apart(self.node, names)
+            self._subjects = self._subjects | names.fresh_names
+            self.scopes = analyse(self.node, self._subjects)
+        if _defines_generators(code) or makes_generators:
+            names = Names(self.scopes.names)
+            self.node = with_twins(self.node, names, self._twins)
             self._subjects = self._subjects | names.fresh_names
             self.scopes = analyse(self.node, self._subjects)
         if ast.Match in self.scopes.node_types:

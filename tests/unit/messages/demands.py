@@ -146,21 +146,6 @@ def lists_zipped(x: Tensor) -> Any:
 
 
 @refused("SG301", X)
-def the_next_of_an_expression(x: Tensor) -> Any:
-    return next((each for each in x if each > 1), None)
-
-
-@mends(the_next_of_an_expression, X)
-def found_by_a_loop(x: Tensor) -> Any:
-    found = None
-    for each in x:
-        if each > 1:
-            found = each
-            break
-    return found
-
-
-@refused("SG301", X)
 def taken_while(x: Tensor) -> Any:
     total = x.new_zeros(())
     for each in itertools.takewhile(lambda each: each < 2, x):

@@ -1,8 +1,9 @@
-"""Comprehensions that assign variables of the function by ``:=``, where only the run decides what they do."""
+"""Comprehensions and generator expressions that assign by ``:=``, where only the run decides what they do."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -72,7 +73,83 @@ def beside_a_variable_of_its_name(x):
     return [y for v in x.tolist() if (y := v) > 0], v
 
 
+def until_any(x):
+    y = 0.0
+    return any((y := v) > 1 for v in x.tolist()), y
+
+
+def while_all(x):
+    y = 0.0
+    return all((y := v * 2) > 0 for v in x), y
+
+
+def the_first(x):
+    n = 0
+    return next((v for v in x.tolist() if (n := n + 1) > 1 and v > 0), None), n
+
+
+def summed(x):
+    t = 0
+    return sum((t := t + v) for v in x.tolist() if v > 0), t
+
+
+def the_largest(x):
+    y = 0
+    return max((y := v * v) for v in x.tolist()), y
+
+
+def filled(x):
+    t = 0.0
+    values = list((t := t + v) for v in x.tolist() if v > 0)  # noqa: C400 - it is what is tested
+    others = tuple(t for v in x.tolist() if (t := t + v) > 1)
+    return values, others, t, dict((k, t) for k, v in enumerate(x.tolist()) if (t := v * 2) > 1)  # noqa: C402
+
+
+def set_where_it_is_found(x):
+    if any((hit := v) > 1 for v in x.tolist()):
+        return hit
+    return x
+
+
+def as_often_as_the_run_says(x):
+    t = 0
+    return any((t := t + k) > 3 for k in range(int(x[0]) * 2)), t
+
+
+def of_generators_in_one_another(x):
+    t = 0
+    return any(any((t := t + v) > 2 for v in row) for row in x.reshape(2, -1).tolist()), t
+
+
+def drawn_later(x):
+    t = 0
+    values = ((t := t + v) for v in x.tolist() if v > 0)
+    before = t
+    for u in values:
+        before = before + u * t
+        if before > 4:
+            break
+    return before, t
+
+
+def in_the_test_of_a_loop_by_any(x):
+    i = 0
+    while any((last := v) > i for v in x.tolist()):
+        i += 1
+    return i, last
+
+
+def of_a_global_by_any(x):
+    global LAST
+    return any((LAST := v) > 1 for v in x.tolist()), LAST
+
+
+GENERATORS = [
+    *(until_any, while_all, the_first, summed, the_largest, filled, set_where_it_is_found, as_often_as_the_run_says),
+    *(of_generators_in_one_another, drawn_later, in_the_test_of_a_loop_by_any, of_a_global_by_any),
+]
 FUNCTIONS = [
+    *GENERATORS,
     *(in_a_filter, of_tensors, a_running_sum, of_a_dict, of_a_set, in_one_another, over_two_loops),
     *(in_the_test_of_a_loop, in_an_arm, of_a_global, beside_a_variable_of_its_name),
 ]
@@ -93,3 +170,12 @@ def test_it_is_as_in_eager(function: Callable[..., Any], full_graph: bool) -> No
     static = sg.to_static(function, backend="eager", full_graph=full_graph)
     for each in ([0.0, 2.0], [1.0, -2.0], [2.5, 0.5], [3.0, 1.0], [-1.0, 0.5]):
         assert _outcome(static, torch.tensor(each)) == _outcome(function, torch.tensor(each))
+
+
+@pytest.mark.parametrize("function", [until_any, while_all, summed], ids=lambda function: function.__name__)
+def test_in_a_file(function: Callable[..., Any], tmp_path: Path) -> None:
+    path = tmp_path / "saved.pt2"
+    sg.save(function, path, args=(torch.tensor([0.0, 2.0]),))
+    loaded = sg.load(path)
+    for each in ([0.0, 2.0], [1.0, -2.0], [2.5, 0.5], [-1.0, 0.5]):
+        assert loaded(torch.tensor(each)) == function(torch.tensor(each))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -114,3 +115,76 @@ def test_one_from_before_the_branch_is_refused() -> None:
         return x, next(each)
 
     assert refusal(advanced, *UP).reason.code == "SG305"
+
+
+def found(x: Tensor) -> Any:
+    best = next((v for v in x.tolist() if v > 1), None)
+    at = next((i for i, v in enumerate(x) if v > 0), -1)
+    return best, at, next(filter(lambda v: v < 0, x.tolist()), 0.5)
+
+
+def found_or_raised(x: Tensor) -> Any:
+    return next(v * 2 for v in x if v > 1)
+
+
+def found_or_caught(x: Tensor) -> Any:
+    try:
+        return next(v * 2 for v in x if v > 1)
+    except StopIteration:
+        return x
+
+
+def found_in_a_branch(x: Tensor) -> Any:
+    if x.sum() > 0:
+        return next((v for v in x if v > 1.5), x[0]) + 1
+    return x[1]
+
+
+def found_in_a_loop(x: Tensor) -> Any:
+    i = 0
+    while i < x.size(0):
+        k = next((j for j in range(x.size(0)) if x[j] > i), None)
+        if k is None:
+            return i
+        i = i + k + 1
+    return -i
+
+
+def found_by_a_generator(x: Tensor) -> Any:
+    def positive() -> Any:
+        for v in x:
+            if v > 0:
+                yield v
+
+    return next(positive(), None)
+
+
+def found_among_as_many_as_the_run_says(x: Tensor) -> Any:
+    return next((k for k in range(int(x[1])) if k * k > 2), None)
+
+
+FOUND = [
+    *(found, found_or_raised, found_or_caught, found_in_a_branch, found_in_a_loop, found_by_a_generator),
+    found_among_as_many_as_the_run_says,
+]
+
+
+@pytest.mark.parametrize("function", FOUND)
+def test_where_only_the_run_knows_which_is_the_first(function: Any) -> None:
+    agree(function, *UP, *DOWN, torch.tensor([0.0, -1.0]), torch.tensor([3.0, 4.0]))
+
+
+def test_one_that_a_loop_has_left_is_not_used_again() -> None:
+    def again(x: Tensor) -> Any:
+        positive = (v for v in x.tolist() if v > 0)
+        return next(positive, 0), list(positive)
+
+    assert refusal(again, *UP).reason.code == "SG206"
+
+
+def test_in_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "saved.pt2"
+    sg.save(found, path, args=UP)
+    loaded = sg.load(path)
+    for (x,) in (UP, DOWN):
+        assert loaded(x) == found(x)

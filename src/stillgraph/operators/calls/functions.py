@@ -13,10 +13,10 @@ from typing import Any, NoReturn
 import torch
 from torch.distributions.kl import _dispatch_kl, kl_divergence
 
-from stillgraph.core.diagnostics import refuse
+from stillgraph.core.diagnostics import CaptureError, Refusal, refuse
 from stillgraph.core.lookup import class_member, is_exactly
 from stillgraph.operators.containers import lists
-from stillgraph.operators.containers.consumers import fold, is_looped_over, keyed, known_or_list
+from stillgraph.operators.containers.consumers import first, fold, is_looped_over, keyed, known_or_list
 from stillgraph.operators.containers.indices import as_index
 from stillgraph.operators.containers.sequences import Range, RangeIterator, Sliced, as_sequence
 from stillgraph.operators.containers.sorting import sorted_
@@ -45,7 +45,7 @@ from stillgraph.trace.capture.demanded import ask_for_the_object
 from stillgraph.trace.capture.session import Session, session
 from stillgraph.trace.code.frames import called, here, module_here
 from stillgraph.trace.code.misled import PROPERTIES
-from stillgraph.trace.code.signals import Diverged
+from stillgraph.trace.code.signals import Diverged, Restart
 from stillgraph.trace.control_flow.arms import emit_raise
 from stillgraph.trace.control_flow.unknown import refuse_unknown
 from stillgraph.trace.control_flow.unset import with_or_without_value
@@ -297,8 +297,16 @@ def _next(iterator: Any, *default: Any) -> Any:
     capture = session()
     assert capture is not None
     iterator = capture.iterators.to_draw_from(iterator)
+    fresh, where = isinstance(iterator, Produced) and not iterator.begun, here()
+    if fresh and where in capture.knowledge.first_by_loop:
+        return first(iterator, *default)
     capture.iterators.before_advancing(iterator)
-    return next(iterator, *default)
+    if not fresh:
+        return next(iterator, *default)
+    try:
+        return next(iterator, *default)
+    except (CaptureError, Refusal):  # only the run knows which element is the first
+        raise Restart("first_by_loop", where) from None
 
 
 def _parameter(*args: Any, **kwargs: Any) -> Any:

@@ -38,6 +38,8 @@ from stillgraph.trace.control_flow.narrowing import exchanged
 from stillgraph.trace.control_flow.staging import branch
 from stillgraph.trace.control_flow.unjoined import Unjoined
 from stillgraph.trace.control_flow.unknown import refuse_unknown
+from stillgraph.trace.heap.exits import BREAK, Exit
+from stillgraph.trace.heap.journal import MISSING
 from stillgraph.trace.values.entries import Table, refuse_frozen, some_keys, table_of
 from stillgraph.trace.values.lists import StagedSpread
 from stillgraph.trace.values.numbers import Staged, StagedNumber
@@ -410,3 +412,29 @@ CONSUMERS: Mapping[str, Drawing] = MappingProxyType(
     }
 )
 """What draws from an iterator that it is given, by name; a structure test finds what is missing."""
+
+
+def first(generator: Produced, *default: Any) -> Any:
+    """``next(generator)`` by a loop that its first element ends: only the run knows which that is.
+
+    Raises:
+        StopIteration: as Python, if there is none and no default.
+    """
+    capture = _capture()
+    found: Any = default[0] if default else MISSING
+    there: Any = False
+
+    def one(value: Any) -> Exit:
+        nonlocal found, there
+        found, there = value, True
+        return BREAK
+
+    for_(generator, one, keeps=("found", "there"))
+    if not default and there is not True:
+        branch(capture, truth_number(capture, there), lambda: None, _stop, (), ())
+    return found
+
+
+def _stop() -> NoReturn:
+    emit_raise(_capture(), StopIteration())
+    raise Diverged

@@ -31,6 +31,7 @@ class Knowledge:
     acts: bool = False  # it does more than compute: without a full graph, blocks are told of what the run raises
     recursive: set[CodeType] = field(default_factory=set)  # functions that call themselves on what only the run knows
     not_tail: set[CodeType] = field(default_factory=set)  # ... and use what those calls give
+    first_by_loop: set[Any] = field(default_factory=set)  # where only the run knows what ``next`` of a generator gives
     cached: set[Any] = field(default_factory=set)  # functions with a cache (``lru_cache``) that do something outside
     quiet: set[Any] = field(default_factory=set)  # ... others, which may be called as they are
     asking: dict[Any, Any] = field(default_factory=dict)  # calls of functions with a cache, each one object
@@ -68,6 +69,8 @@ class Knowledge:
                 self.acts = True
             case "recursive", code:
                 self.recursive.add(code)
+            case "first_by_loop", place:
+                self.first_by_loop.add(place)
             case "cached", function:
                 self.cached.add(function)
             case "quiet", function:
