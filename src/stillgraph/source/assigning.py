@@ -25,7 +25,8 @@ A generator expression becomes a generator, which runs as late::
             yield (y := f(x)) > 0
     any(generated_1(xs))
 
-What lambdas have in them stays as it is.
+What lambdas have in them stays as it is. So does, where Python runs a comprehension in the frame of its function, one
+that looks at that frame.
 """
 from __future__ import annotations
 
@@ -36,7 +37,7 @@ from typing import Any, TypeVar
 
 from stillgraph.source import build
 from stillgraph.source.names import Names
-from stillgraph.source.scopes import parameters_of
+from stillgraph.source.scopes import INLINES_COMPREHENSIONS, parameters_of
 from stillgraph.source.tree import AnyNode, contains, with_fields
 
 _Function = TypeVar("_Function", ast.FunctionDef, ast.AsyncFunctionDef)
@@ -172,7 +173,19 @@ def _assigns(node: _Comprehension) -> bool:
     """Whether a comprehension assigns variables of the function around, by what this module can take apart."""
     if any(loop.is_async for loop in node.generators) or contains(node, ast.Await):
         return False
+    if INLINES_COMPREHENSIONS and not isinstance(node, ast.GeneratorExp) and any(map(_looks_at_frame, ast.walk(node))):
+        return False
     return contains(node, ast.NamedExpr)
+
+
+_LOOKING = frozenset({"super", "locals", "vars", "dir", "eval", "exec"})
+
+
+def _looks_at_frame(node: ast.AST) -> bool:
+    """Whether a node names a function that looks at the frame it is called from."""
+    return (isinstance(node, ast.Name) and node.id in _LOOKING) or (
+        isinstance(node, ast.Attribute) and node.attr in _LOOKING
+    )
 
 
 def _names(node: ast.AST) -> set[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 import torch
 
 import stillgraph as sg
+from stillgraph.source import assigning
 
 LAST = 0
 
@@ -179,3 +181,49 @@ def test_in_a_file(function: Callable[..., Any], tmp_path: Path) -> None:
     loaded = sg.load(path)
     for each in ([0.0, 2.0], [1.0, -2.0], [2.5, 0.5], [-1.0, 0.5]):
         assert loaded(torch.tensor(each)) == function(torch.tensor(each))
+
+
+class Doubling:
+    def grow(self, x):
+        return x * 2
+
+
+class Growing(Doubling):
+    def all(self, x):
+        return [super().grow(v) for v in x.unbind(0)]
+
+    def assigning(self, x):
+        return [y for v in x.unbind(0) if (y := super().grow(v)) is not None]
+
+    def variables(self, x):
+        return [sorted(locals()) for v in x.tolist() if (y := v) is not None]  # noqa: F841  # locals() shows it
+
+
+@pytest.mark.parametrize("full", [True, False], ids=["full", "segments"])
+@pytest.mark.parametrize("name", ["all", "assigning", "variables"])
+def test_what_looks_at_the_frame_of_a_comprehension_finds_pythons(name: str, full: bool) -> None:
+    """Before Python 3.12 that frame is the comprehension's own, of which the first variable is an iterator."""
+    x, method = torch.ones(2), getattr(Growing(), name)
+    try:
+        expected = repr(method(x))
+    except TypeError as error:
+        expected = str(error)
+    try:
+        given = repr(sg.to_static(method, full_graph=full, backend="eager")(x))
+    except TypeError as error:
+        given = str(error)
+    except sg.CaptureError as error:
+        given = expected if full and error.reason.code in ("SG104", "SG301") else str(error)
+    assert given == expected
+
+
+def test_such_a_comprehension_stays_one_where_python_gives_it_no_frame(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = "super().grow(v)", "locals()", "builtins.eval('v')", "v"
+    kept = []
+    for inlines in (False, True):
+        monkeypatch.setattr(assigning, "INLINES_COMPREHENSIONS", inlines)
+        for read in names:
+            node = ast.parse(f"[y for v in x if (y := {read})]", mode="eval").body
+            assert isinstance(node, ast.ListComp)
+            kept.append(assigning._assigns(node))
+    assert kept == [True] * 4 + [False] * 3 + [True]

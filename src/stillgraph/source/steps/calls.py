@@ -16,6 +16,7 @@ from stillgraph.source import build
 from stillgraph.source.callees import Callee
 from stillgraph.source.places import Step
 from stillgraph.source.rewriter import Rewriter
+from stillgraph.source.scopes import INLINES_COMPREHENSIONS
 from stillgraph.source.tree import with_fields
 
 
@@ -61,7 +62,10 @@ def _super(node: ast.Call, to: Rewriter) -> ast.expr:
     positional = [*args.posonlyargs, *args.args]
     if not positional or isinstance(to.function.node, ast.Lambda):
         return node
-    return with_fields(node, args=[build.load("__class__", node), build.load(positional[0].arg, node)])
+    receiver: ast.expr = build.load(positional[0].arg, node)
+    if to.name_scope is not to.scope and not INLINES_COMPREHENSIONS:
+        receiver = ast.Tuple([], ast.Load(), **build.span(node))  # a comprehension's frame has an iterator there
+    return with_fields(node, args=[build.load("__class__", node), receiver])
 
 
 def _looks_at_variables(node: ast.Call, to: Rewriter) -> ast.expr:
