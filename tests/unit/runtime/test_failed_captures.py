@@ -39,6 +39,52 @@ def test_what_failed_often_is_made_in_plain_pytorch() -> None:
     assert len([each for each in told if "SG307" in str(each.message)]) == 1
 
 
+class _Tried:
+    """A static function whose captures fail, but for whole numbers; it takes down what it was to capture."""
+
+    def __init__(self) -> None:
+        self.captures: list[Tensor] = []
+        self.function = static(_double, self._capture)
+
+    def _capture(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Program:
+        self.captures.append(args[0])
+        if args[0].dtype == torch.int64:
+            return sg.export(_double, args)
+        raise ZeroDivisionError("inside")
+
+    def call(self, *given: Tensor) -> int:
+        """Call it with each; how many captures that took."""
+        before = len(self.captures)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            for x in given:
+                assert torch.equal(self.function(x), x * 2)
+        return len(self.captures) - before
+
+
+def _double(x: Tensor) -> Tensor:
+    return x * 2
+
+
+def test_calls_of_another_form_are_tried_again() -> None:
+    tried = _Tried()
+    assert tried.call(*(torch.ones(size) for size in range(2, 22))) == 4
+    assert tried.call(*[torch.ones(2, dtype=torch.int64)] * 3) == 1  # captured, though a line is stuck
+    assert tried.call(*(torch.ones(size) for size in range(22, 42))) == 4  # it was captured: others may be
+
+
+def test_forms_that_fail_are_tried_so_often_only() -> None:
+    tried = _Tried()
+    assert tried.call(*(torch.ones([2] * dims) for dims in range(1, 24) for _ in range(4))) <= 2 * 17
+
+
+def test_other_sizes_are_tried_ever_more_rarely() -> None:
+    tried = _Tried()
+    counts = [tried.call(*(torch.ones(size) for size in range(begin, 2 * begin))) for begin in (8, 16, 32, 64, 128)]
+    assert sum(counts) <= 6
+    assert tried.call(*(torch.ones(size) for size in range(300, 1300))) in (2, 3)
+
+
 def test_a_program_for_other_calls_is_refused_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     space: dict[str, Any] = {}
     exec(compile("def breaks(value): raise AssertionError('a fault')", booleans.__file__, "exec"), space)
