@@ -523,6 +523,26 @@ def which(error: BaseException, kinds: tuple[type[BaseException], ...], texts: t
     raise error
 
 
+def held_by(
+    error: BaseException, kinds: tuple[type[BaseException], ...], name: str, position: int | None = None
+) -> Any:
+    """What a caught exception has under a name; with a position, that of its arguments.
+
+    Args:
+        error: what the program caught.
+        kinds: the very classes that it may be of.
+        name: of the attribute.
+        position: in that, which is a tuple then.
+
+    Raises:
+        BaseException: the exception itself, as for `which`.
+    """
+    if type(error) not in kinds:
+        raise error
+    value = getattr(error, name)
+    return value if position is None else value[position]
+
+
 def without_traceback(error: BaseException) -> None:
     """``error.with_traceback(None)``."""
     error.__traceback__ = None

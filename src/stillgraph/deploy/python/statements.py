@@ -199,6 +199,12 @@ def _which(writer: Writer, node: fx.Node) -> str:
     return f"{_tuple(pairs)}.index((type({of}), repr({of}.args)))"
 
 
+def _held_by(writer: Writer, node: fx.Node) -> str:
+    error, _, name, position = arguments(node)
+    read = f"{writer.value(error)}.{name}"
+    return read if position is None else f"{read}[{position}]"
+
+
 def _tuple(texts: list[str]) -> str:
     return f"({', '.join(texts)}{',' if len(texts) == 1 else ''})"
 
@@ -259,6 +265,7 @@ WRITTEN: dict[Any, Callable[[Any, fx.Node], str]] = {
     operations.is_integer: lambda w, node: f"float({w.value(arguments(node)[0])}).is_integer()",
     operations.made: _made,
     operations.which: _which,
+    operations.held_by: _held_by,
     operations.taken: _taken,
     operations.repeated: lambda w, node: " * ".join(w.value(each) for each in arguments(node)),
     operations.invoke: _invoke,

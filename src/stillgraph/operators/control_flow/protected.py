@@ -324,13 +324,13 @@ def _dispatch(
     """The first handler whose types fit; the last fits if no other does."""
     (kinds, handler), *others = handlers
     if not others:
-        with narrowed(error, lambda each: each.may_be(kinds)):
+        with narrowed(error, lambda each: each.is_expected(kinds)):
             return handler(error)
     capture = context.session
     fits = capture.fresh_result(bool, capture.emit("call_function", isinstance, (error, kinds), {}))
 
     def handled() -> Exit | None:
-        with narrowed(error, lambda each: each.may_be(kinds)):
+        with narrowed(error, lambda each: each.is_expected(kinds)):
             return handler(error)
 
     def rest() -> Exit | None:

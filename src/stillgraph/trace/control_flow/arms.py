@@ -258,7 +258,7 @@ def emit_raise(recorder: Recorder, error: BaseException) -> None:
         _emit_raise_itself(recorder, error, where, keywords)
         return
     known = None if _holds_staged(error) else copied(error)
-    recorder.before_raise(type(error), certain=True, raised=(Raised(type(error), True, known),))
+    recorder.before_raise(type(error), certain=True, raised=(Raised(type(error), True, known, error),))
     left = recorder.left_behind()
     if left is not None:
         keywords["left"] = left

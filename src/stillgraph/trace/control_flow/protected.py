@@ -22,7 +22,7 @@ from stillgraph.trace.control_flow.join import Joiner
 from stillgraph.trace.control_flow.loop_state import Fixed, Listed, Slot, State, Tree, build, leaves_of, slots_of, widen
 from stillgraph.trace.control_flow.staging import Block, bind_outputs, carried, close_arms, give_outputs
 from stillgraph.trace.control_flow.unjoined import is_lost, lost, named, refuse_join
-from stillgraph.trace.control_flow.which import clear_traceback, exception_of
+from stillgraph.trace.control_flow.which import attribute_of, clear_traceback, exception_of
 from stillgraph.trace.graph.recorder import Recorder
 from stillgraph.trace.graph.region import Region
 from stillgraph.trace.heap.exits import Exit
@@ -272,8 +272,15 @@ def _freeze_held(recorder: Recorder, attempt: Attempt, held: dict[Hashable, Any]
 
 def _record_handler(recorder: Recorder, attempt: Attempt, handler: Handler) -> Arm:
     region = Region(recorder.region)
-    raised = tuple(each for each in attempt.raised if each.may_be(attempt.kinds))
-    error = caught(attempt.kinds, raised, *(functools.partial(f, recorder) for f in (exception_of, clear_traceback)))
+    raised = tuple(each for each in attempt.raised if each.is_expected(attempt.kinds))
+    assert attempt.joiner is not None
+    error = caught(
+        attempt.kinds,
+        raised,
+        functools.partial(exception_of, recorder),
+        functools.partial(clear_traceback, recorder),
+        functools.partial(attribute_of, recorder, attempt.joiner.type_of),
+    )
     with recorder.resume(region):
         region.define(error, region.placeholder("error", error))
 

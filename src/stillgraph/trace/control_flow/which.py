@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from stillgraph.program.operations import which, without_traceback
-from stillgraph.program.types import JoinFailure
-from stillgraph.trace.control_flow.unjoined import Unjoined
+from stillgraph.program.operations import held_by, which, without_traceback
+from stillgraph.program.types import JoinFailure, Type, join_types
+from stillgraph.trace.control_flow.unjoined import Unjoined, is_leaf, lost
 from stillgraph.trace.graph.recorder import Recorder
 from stillgraph.trace.graph.region import Region
 from stillgraph.trace.values.caught import CaughtPart, raised_of, slot
-from stillgraph.trace.values.raised import classes, told_apart
+from stillgraph.trace.values.raised import classes, is_plain, told_apart
 from stillgraph.trace.values.text import StagedText
 
 _MOST = 5  # each but one is a branch around what is done with it
@@ -52,6 +53,63 @@ def _one_of(recorder: Recorder, error: Any, kinds: tuple[Any, ...], texts: Any, 
         told = Unjoined(index == number, values[number], told, "the exception", failure)
     asked.append((recorder.region, (kinds, texts), told))
     return told
+
+
+def attribute_of(
+    recorder: Recorder, type_of: Callable[[Any], Type], error: Any, name: str
+) -> tuple[Any] | None:
+    """What a caught exception has by a name, read in the run; None where some that it may be are not known.
+
+    Args:
+        recorder: the capture.
+        type_of: the type of a value as seen from behind the ``try``.
+        error: what stands for it.
+        name: of the attribute.
+    """
+    raised = raised_of(error)
+    held = [each.held for each in raised]
+    if not held or not all(each.exact for each in raised) or any(each is None for each in held):
+        return None
+    kinds = tuple(dict.fromkeys(type(each) for each in held))
+    read = functools.partial(_read, recorder, type_of, error, kinds, name)
+    if name == "args":
+        columns = [each.args for each in held if each is not None]
+        if len({len(each) for each in columns}) != 1:
+            return None
+        parts = [read(values, position) for position, values in enumerate(zip(*columns))]
+        return (tuple(lost("an argument", _UNKNOWN) if part is None else part[0] for part in parts),)
+    if all(name in vars(each) for each in held):
+        return read([vars(each)[name] for each in held], None)
+    of_class = [getattr(kind, name, _UNKNOWN) for kind in kinds if all(name not in vars(each) for each in held)]
+    return (of_class[0],) if of_class and all(map(is_plain, of_class)) and len(set(map(repr, of_class))) == 1 else None
+
+
+_UNKNOWN = JoinFailure("SG301", "what an exception holds is only known at run time")
+
+
+def _read(
+    recorder: Recorder,
+    type_of: Callable[[Any], Type],
+    error: Any,
+    kinds: tuple[type, ...],
+    name: str,
+    values: Sequence[Any],
+    position: int | None,
+) -> tuple[Any] | None:
+    first, *others = values
+    if is_plain(first) and all(type(each) is type(first) and repr(each) == repr(first) for each in others):
+        return (first,)
+    if not all(map(is_leaf, values)):
+        return None
+    try:
+        type_ = functools.reduce(join_types, map(type_of, values))
+    except JoinFailure:
+        return None
+    value = recorder.instantiate(type_)
+    node = recorder.emit("call_function", held_by, (error, kinds, name, position), {})
+    node.meta["val"] = recorder.to_fake(value)
+    recorder.region.define(value, node)
+    return (value,)
 
 
 def _shown(value: Any) -> str:

@@ -41,10 +41,10 @@ class Caught(Staged):
         if name in _HELD and _hands_on(sys._getframe(1).f_code.co_filename):
             return object.__getattribute__(self, name)
         told = None if name in _HELD else slot(self, _ASK)(self)
-        if told is None:
-            return self._refuse()
-        return _held(self, name, told)
-
+        if told is not None:
+            return _held(self, name, told)
+        found = None if name in _HELD else slot(self, _HOLDS)(self, name)
+        return self._refuse() if found is None else found[0]
 
     def __setattr__(self, name: str, value: Any) -> None:
         if not name.startswith(("__", "stillgraph_")):
@@ -64,6 +64,7 @@ _HELD = ("__cause__", "__context__", "__dict__", "__notes__", "__suppress_contex
 
 
 _ASK, _CLEAR, _RAISED = "stillgraph_ask", "stillgraph_clear", "stillgraph_raised"
+_HOLDS = "stillgraph_holds"
 
 
 def slot(error: BaseException | Caught, name: str) -> Any:
@@ -168,6 +169,7 @@ def caught(
     raised: tuple[Raised, ...],
     ask: Callable[[Any], Any],
     clear: Callable[[Any], None],
+    holds: Callable[[Any, str], tuple[Any] | None],
 ) -> BaseException:
     """What stands for an exception of one of these types.
 
@@ -176,11 +178,12 @@ def caught(
         raised: what may come to them.
         clear: records that it gives up its traceback.
         ask: gives what the exception is, by what is known of those; None where that does not tell.
+        holds: gives what it has by a name, in a tuple, be it only known to the run; None where nothing is known of it.
     """
     base = kinds[0] if len(kinds) == 1 else Exception if all(issubclass(k, Exception) for k in kinds) else BaseException
     refusing = Caught._refuse
     members = {"stands_for": base, "__str__": refusing, "__repr__": refusing, "__eq__": refusing, "__hash__": refusing}
     kind: Any = type(base.__name__, (Caught, base), members)
     made = base.__new__(kind)
-    slot(made, "__dict__").update({_RAISED: raised, _ASK: ask, _CLEAR: clear})
+    slot(made, "__dict__").update({_RAISED: raised, _ASK: ask, _CLEAR: clear, _HOLDS: holds})
     return made  # type: ignore[no-any-return]  # of a class that is made here

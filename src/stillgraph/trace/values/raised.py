@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -15,11 +16,18 @@ class Raised:
         kind: a class that it is of; None if not even that is known.
         exact: whether that is its very class.
         error: itself, if all of it is known.
+        holding: itself as the capture has it, with values in it that only the run knows.
     """
 
     kind: type[BaseException] | None
     exact: bool = False
     error: BaseException | None = None
+    holding: BaseException | None = None
+
+    @property
+    def held(self) -> BaseException | None:
+        """The exception with all that it holds, known or not."""
+        return self.holding if self.error is None else self.error
 
     def may_be(self, kinds: tuple[type[BaseException], ...]) -> bool:
         """Whether a handler for these classes may get it."""
@@ -27,6 +35,14 @@ class Raised:
         if kind is None or any(issubclass(kind, each) for each in kinds):
             return True
         return not self.exact and any(issubclass(each, kind) for each in kinds)
+
+    def is_expected(self, kinds: tuple[type[BaseException], ...]) -> bool:
+        """Whether it `may_be` of these classes, and if these are all the user's, is more than something that fails.
+
+        A handler that asks the exception has it checked by the run.
+        """
+        unforeseen = self.kind is None and all(each.__module__ not in _OF_LIBRARIES for each in kinds)
+        return self.may_be(kinds) and not unforeseen
 
     def is_surely(self, kinds: tuple[type[BaseException], ...]) -> bool:
         """Whether a handler for these classes gets it whatever it is."""
@@ -40,6 +56,9 @@ class Raised:
 
 RAISED_EXACTLY = frozenset({IndexError, ValueError, ZeroDivisionError, OverflowError})
 """Classes of which operations of torch's and of Python's numbers raise no derived one."""
+
+
+_OF_LIBRARIES = frozenset({"builtins", *sys.stdlib_module_names})
 
 
 def is_plain(value: Any) -> bool:
