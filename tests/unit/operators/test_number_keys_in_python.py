@@ -68,14 +68,6 @@ def added(x: Tensor) -> set[int]:
     return found
 
 
-def grown_in_a_loop(x: Tensor) -> Any:
-    found, total = {int(x[0]): 1}, 0
-    for key in found:
-        found[int(x[1])] = 5
-        total += key
-    return total
-
-
 REFUSED: dict[str, Callable[[Tensor], Any]] = {
     "d.keys() & {1}": lambda x: d(x).keys() & {1},
     "{1} - d.keys()": lambda x: {1} - d(x).keys(),
@@ -167,12 +159,3 @@ def test_nan_of_the_run_is_one_key_under_one_name() -> None:
     static = sg.to_static(function, backend="eager", full_graph=True)
     for value in (1.0, NAN):
         assert static(torch.tensor([value])) == function(torch.tensor([value]))
-
-
-def test_a_dict_that_a_loop_over_it_makes_larger() -> None:
-    """Python raises where the number of keys has changed."""
-    assert refusal(grown_in_a_loop, torch.tensor([1, 2])).reason.code == "SG206"
-    static: Any = sg.to_static(grown_in_a_loop, backend="eager", full_graph=False)
-    assert static(torch.tensor([3, 3])) == 3
-    with pytest.raises(RuntimeError, match="dictionary changed size during iteration"):
-        static(torch.tensor([1, 2]))

@@ -11,6 +11,7 @@ from stillgraph.bytecode.machine.iteration import Iteration
 from stillgraph.core.lookup import is_exactly
 from stillgraph.operators.calls.calls import call
 from stillgraph.operators.containers.sequences import as_sequence
+from stillgraph.operators.containers.watched import watched_container
 from stillgraph.operators.control_flow.generators import Produced
 from stillgraph.operators.names.methods import method_of
 from stillgraph.trace.capture.session import session
@@ -30,7 +31,8 @@ def _iterator(value: Any) -> Any:
     method = method_of(value, "__iter__")
     if method is not None:
         value = call(method, value)
-    if isinstance(value, (Unjoined, Produced)) or as_sequence(value) is not None or is_exactly(value, _PLAIN):
+    known = isinstance(value, (Unjoined, Produced)) or is_exactly(value, _PLAIN)
+    if known or as_sequence(value) is not None or watched_container(value) is not None:
         made: Any = Iteration(value)
     elif isinstance(value, Iterator):
         return Iteration(value) if is_advanced_unseen(value) else iter(value)
@@ -40,7 +42,7 @@ def _iterator(value: Any) -> Any:
     return made
 
 
-_PLAIN = (list, tuple, dict, set, frozenset, str, bytes, range, *map(type, ({}.keys(), {}.values(), {}.items())))
+_PLAIN = (list, tuple, frozenset, str, bytes, range)
 
 
 def _return_generator(frame: Frame, _: Any) -> None:

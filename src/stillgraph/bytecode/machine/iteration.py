@@ -8,6 +8,7 @@ from typing import Any
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.operators.containers.drawing import next_of
+from stillgraph.operators.containers.watched import items_run_over
 from stillgraph.operators.control_flow.closing import before_stop
 from stillgraph.trace.capture.session import session
 from stillgraph.trace.code.frames import here
@@ -45,7 +46,7 @@ class Iteration:
     def iterator(self) -> Iterator[Any]:
         """The iterator that Python would have made, which has given as much."""
         if not self.can_wait:
-            return iter(self.values) if self._begun is None else self._begun
+            return items_run_over(self.values) if self._begun is None else self._begun
         made: Any = iter(self.values)
         made.__setstate__(self.index)
         return made  # type: ignore[no-any-return]  # of Any
@@ -60,7 +61,7 @@ class Iteration:
             self.index += 1
             return self.values[self.index - 1]
         if self._begun is None:
-            self._begun = iter(self.values)
+            self._begun = items_run_over(self.values)
         return next(self._begun)
 
 

@@ -422,7 +422,7 @@ def _call_builtin(method: BuiltinMethodType | MethodWrapperType, args: tuple[Any
         for key, value in {**dict(*args), **kwargs}.items() if all(isinstance(a, dict) for a in args) else ():
             promote_item(capture, receiver, key, value)
     if isinstance(receiver, CONTAINERS) and method.__name__ in MUTATORS:
-        note_contents(receiver)
+        note_contents(receiver, method=(method.__name__, args))
     if isinstance(receiver, CONTAINERS) and taken(receiver, method.__name__, args, kwargs):
         return receiver if method.__name__.startswith("__i") else None
     looked_through = isinstance(receiver, CONTAINERS) and method.__name__ in ("count", "index", "remove")

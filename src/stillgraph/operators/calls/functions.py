@@ -29,6 +29,7 @@ from stillgraph.operators.containers.stores import (
     set_item,
     set_past_class,
 )
+from stillgraph.operators.containers.watched import run_over, watched_container
 from stillgraph.operators.control_flow.branches import if_exp
 from stillgraph.operators.control_flow.generators import Mapped, Produced, filtered, generator_of, mapped
 from stillgraph.operators.names import namespaces
@@ -176,8 +177,12 @@ def _map(function: Any, *iterables: Any) -> Any:
         if len(iterables) == 1:
             return generator_of(iterables[0], functools.partial(_call, function), made=Mapped)
         return generator_of(zip_(*iterables), lambda items: _call(function, *items), made=Mapped)
-    known = (each if is_looped_over(each) else known_or_list(each) for each in iterables)
+    known = (each if is_looped_over(each) else known_or_list(_run_over(each)) for each in iterables)
     return map(functools.partial(_call, function), *known)
+
+
+def _run_over(iterable: Any) -> Any:
+    return iterable if watched_container(iterable) is None else run_over(iterable)
 
 
 def _has_unknown_length(iterable: Any) -> bool:

@@ -105,7 +105,7 @@ def _append(target: Any, value: Any) -> None:
 
 def _put_into_deque(put: Callable[[Any, Any], None]) -> Callable[[Any, Any], None]:
     def step(target: Any, value: Any) -> None:
-        note_contents(target)
+        note_contents(target, method=("append", (value,)))
         if target.maxlen is not None and lists.is_spread(target):
             raise refuse_unknown("SG210", "a deque with a maximal length that only the run fills", target)
         put(target, value)

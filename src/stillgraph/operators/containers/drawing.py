@@ -106,9 +106,11 @@ def _called_until(function: Any, sentinel: Any) -> Iterator[Any]:
 
 
 def _generator_of(value: Any) -> Any:
+    from stillgraph.operators.containers.watched import iterated
+
     method = method_of(value, "__iter__")
     if method is None or not method.__code__.co_flags & CO_GENERATOR:
-        return value
+        return iterated(value)
     from stillgraph.operators.calls.calls import call
 
     return call(method, value)

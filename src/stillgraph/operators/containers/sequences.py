@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import functools
 import itertools
 import operator
 import re
@@ -86,9 +87,13 @@ class Indexed(StandIn):
             capture.begun.append(self)
         self.cursor = _handed_over()
 
+    def check(self, index: Any) -> None:
+        """To be called before it is asked whether there is an element at an index: Python may raise there."""
+
     def _elements(self) -> Iterator[Any]:
         index = 0
         while True:
+            self.check(index)
             length = self.length()  # type: ignore[attr-defined]  # asked anew: a list may grow meanwhile
             if not isinstance(length, int):
                 raise refuse("SG206", "the number of iterations is only known at run time here", location=here())
@@ -361,6 +366,9 @@ class Enumerated(Indexed, kind=enumerate):
     def stageable(self) -> bool:
         return bool(self.inner.stageable)
 
+    def check(self, index: Any) -> None:
+        self.inner.check(index)
+
     def length(self) -> Any:
         return self.inner.length()
 
@@ -388,6 +396,18 @@ class Zipped(Indexed, kind=zip):
     def stageable(self) -> bool:
         return all(sequence.stageable for sequence in self.inner)
 
+    def check(self, index: Any) -> None:
+        from stillgraph.operators.control_flow.branches import if_
+
+        for number, sequence in enumerate(self.inner):
+            if type(sequence).check is Indexed.check:
+                continue
+            if_(Zipped(self.inner[:number]).reaches(index), functools.partial(sequence.check, index))
+
+    def reaches(self, index: Any) -> Any:
+        """Whether every one has an element at an index: the next is asked for it only then."""
+        return not self.inner or index < self.length()
+
     def length(self) -> Any:
         lengths = [sequence.length() for sequence in self.inner]
         shortest = lengths[0]
@@ -414,6 +434,9 @@ class StagedReversed(Indexed):
     @property
     def stageable(self) -> bool:
         return bool(self.inner.stageable)
+
+    def check(self, index: Any) -> None:
+        self.inner.check(index)
 
     def length(self) -> Any:
         if self._length is None:

@@ -17,6 +17,7 @@ from stillgraph.operators.containers import entries, lists, tables
 from stillgraph.operators.containers.indices import as_index, counted, in_tensor
 from stillgraph.operators.containers.picking import pick
 from stillgraph.operators.containers.sequences import Range
+from stillgraph.operators.containers.watched import Method, before_change
 from stillgraph.operators.names.globals import set_global
 from stillgraph.operators.names.methods import binary, by_methods, method_of, set_by_descriptor
 from stillgraph.operators.names.namespaces import note_name
@@ -250,8 +251,14 @@ _ONE_EACH = (
 )
 
 
-def note_contents(target: Any, certain: bool = True) -> None:
-    """To be called before a container is changed in place, or may be, if that is not ``certain``."""
+def note_contents(target: Any, certain: bool = True, method: Method | None = None) -> None:
+    """To be called before a container is changed in place, or may be, if that is not ``certain``.
+
+    Args:
+        target: what is changed.
+        certain: whether it is.
+        method: which method does that, with what; None: it only adds to a dict or set, or exchanges elements.
+    """
     capture = session()
     if capture is not None and isinstance(target, CONTAINERS):
         if capture.identities.is_ambiguous(target):
@@ -259,6 +266,7 @@ def note_contents(target: Any, certain: bool = True) -> None:
             message = f"a {kind} is changed that is another one on each path, or in each iteration"
             raise refuse("SG305", message, location=here(), hint=_ONE_EACH)
         capture.settling.require_current(target)
+        before_change(capture, target, method)
         owner = capture.dictionaries.owner_of(target)
         if owner is None:
             capture.journal.note(ContentsPlace(target), certain)
@@ -350,7 +358,7 @@ def del_item(target: Any, key: Any) -> None:
 
 def del_item_past_class(target: Any, key: Any) -> None:
     """``del target[key]``, where the ``__delitem__`` that does it is no user's."""
-    note_contents(target)
+    note_contents(target, method=("__delitem__", (key,)))
     capture = session()
     if capture is not None and isinstance(target, (list, collections.deque)):
         key = as_index(capture, key)
@@ -529,7 +537,7 @@ def inplace(symbol: str, left: Any, right: Any) -> Any:
         return _BINARY[symbol](left, right) if result is NotImplemented else result
     if session() is not None and by_methods(symbol, left, right, in_place=method is not None):
         return _BINARY[symbol](left, right)
-    note_contents(left)
+    note_contents(left, method=(f"__{_INPLACE[symbol].__name__}__", (right,)))
     capture = session()
     if symbol == "*" and capture is not None:
         left, right = counted(capture, left, right)

@@ -313,12 +313,13 @@ class Values(_View, kind=type({}.values())):
 class Items(_OfSets, Zipped, kind=type({}.items())):
     """``d.items()``."""
 
-    __slots__ = ()
+    __slots__ = ("container",)
 
     once = False
 
     def __init__(self, container: Any) -> None:
         super().__init__((Keys(container), Values(container)))
+        self.container = container
 
 
 _VIEWS: dict[str, Callable[[Any], Any]] = {"keys": Keys, "values": Values, "items": Items}

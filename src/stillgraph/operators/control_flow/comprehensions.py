@@ -7,8 +7,8 @@ from typing import Any
 
 from stillgraph.operators.containers import entries, tables
 from stillgraph.operators.containers.drawing import drawn
-from stillgraph.operators.containers.sequences import as_sequence
 from stillgraph.operators.containers.stores import note_contents, set_item
+from stillgraph.operators.containers.watched import run_over
 from stillgraph.operators.control_flow.generators import Produced
 from stillgraph.operators.control_flow.loops import for_
 from stillgraph.operators.control_flow.truth import truth
@@ -53,7 +53,7 @@ def _comprehended(iterable: Any, element: Element, test: Element | None, flat: b
 
     capture.shelf.append(result)
     try:
-        sequence = as_sequence(iterable)
+        sequence = run_over(iterable)
         if isinstance(iterable, Produced) or (sequence is not None and not isinstance(sequence.length(), int)):
             for_(iterable, one)
         else:

@@ -5,14 +5,15 @@ from __future__ import annotations
 import functools
 import math
 import sys
-from collections.abc import Callable, ItemsView, Iterator, KeysView, ValuesView
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from types import FrameType
 from typing import Any
 
 from stillgraph.core.diagnostics import CaptureError, Refusal, refuse
 from stillgraph.operators.containers.drawing import drawn, items_of
-from stillgraph.operators.containers.sequences import Count, StagedEntries, as_sequence
+from stillgraph.operators.containers.sequences import Count, StagedEntries
+from stillgraph.operators.containers.watched import Watch, run_over, watched_container
 from stillgraph.operators.control_flow.branches import Block, places
 from stillgraph.operators.control_flow.closing import before_stop
 from stillgraph.operators.control_flow.generators import Produced
@@ -301,14 +302,14 @@ def capture_for(context: Context, iterable: Any, body: Callable[[Any], Exit | No
     """``for item in iterable: body(item)``: how it was left."""
     if isinstance(iterable, Produced) and not iterable.begun:
         return _run_generator(context, iterable, body)
-    sequence = as_sequence(iterable)
+    sequence = run_over(iterable)
     if sequence is None:
         sequence = Count.of(iterable)
     if sequence is None:
         iterable = drawn(iterable)
         if isinstance(iterable, Iterator):
             context.session.iterators.before_advancing(iterable)
-        return _unroll(context, _while_unchanged(iterable), body, _MOST_NESTED)
+        return _unroll(context, items_of(iterable), body, _MOST_NESTED)
     if isinstance(sequence, StagedEntries):
         return _run_over_entries(context, sequence, body)
     if sequence.cursor is not None:  # an iterator that was advanced before
@@ -391,23 +392,19 @@ def _run_over_entries(context: Context, sequence: StagedEntries, body: Callable[
             return body(item)
         return branch(context.session, present, lambda: body(item), lambda: None, context.keeps, context.drops)
 
-    return _unroll(context, _checked(sequence.container, iter(sequence.perhaps())), one)
+    return _unroll(context, _checked(context.session, sequence.container, iter(sequence.perhaps())), one)
 
 
-def _while_unchanged(iterable: Any) -> Iterator[Any]:
-    """Run over what can only be iterated; Python itself sees to dicts and sets, but for what only the run changes."""
-    known = isinstance(iterable, (dict, set, KeysView, ValuesView, ItemsView))
-    return _checked(iterable, iter(iterable)) if known else items_of(iterable)
-
-
-def _checked(container: Any, elements: Iterator[Any]) -> Iterator[Any]:
-    keys = getattr(container, "mapping", container)
-    before = maybe_keys(keys)
+def _checked(capture: Session, container: Any, elements: Iterator[Any]) -> Iterator[Any]:
+    keys = watched_container(container)
+    before, watch = maybe_keys(keys), None if isinstance(keys, frozenset) else Watch(capture, keys)
     for element in elements:
         yield element
         now = maybe_keys(keys)
         if len(now) != len(before) or any(a is not b for a, b in zip(now, before)):
             raise refuse_unknown("SG211", "a dict or set is changed in a branch while it is run over", keys)
+        if watch is not None:
+            watch.check()
 
 
 def _of_a_block(places: list[Any]) -> list[Place]:
@@ -448,6 +445,7 @@ def _indexed(
     capture = context.session
 
     def test() -> Any:
+        sequence.check(place.get())
         return place.get() < (sequence.length() if sequence.may_change else length)
 
     def one() -> Exit | None:

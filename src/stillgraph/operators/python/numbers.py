@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import collections
 import functools
 import inspect
 import math
@@ -22,6 +23,7 @@ from stillgraph.operators.containers.consumers import fold, is_looped_over, know
 from stillgraph.operators.containers.drawing import items_of
 from stillgraph.operators.containers.indices import NOT_AN_INDEX, as_index
 from stillgraph.operators.containers.stand_ins import kind_of_stand_in
+from stillgraph.operators.containers.watched import run_over, watched_container
 from stillgraph.operators.control_flow.branches import if_, if_exp, select
 from stillgraph.operators.control_flow.closing import before_stop
 from stillgraph.operators.control_flow.comprehensions import list_of
@@ -200,7 +202,7 @@ def _sequence(value: Any) -> Any:
         or _is_unknown(value)
         or (isinstance(value, (list, tuple)) and value and all(is_number(v) for v in value))
     ):
-        return sequences.as_sequence(value)
+        return run_over(value)
     return None
 
 
@@ -238,7 +240,7 @@ def zip_(*iterables: Any, strict: bool = False) -> Any:
 
 
 def _zip_with_spread(iterables: Any, strict: bool) -> Any:
-    parts = [sequences.as_sequence(i) for i in iterables]
+    parts = [run_over(i) for i in iterables]
     if any(part is None for part in parts):
         raise refuse("SG210", "a list of unknown length is zipped with what cannot be indexed", location=here())
     if not _take_over(parts):
@@ -270,12 +272,15 @@ def _raise_in_arm(error: Exception) -> NoReturn:
 
 def reversed_(value: Any, /) -> Any:
     """``reversed``."""
-    sequence = _sequence(value)
+    sequence = run_over(value) if isinstance(watched_container(value), _REVERSIBLE) else _sequence(value)
     if isinstance(value, sequences.Indexed) and value.once:
         raise TypeError(f"'{type(value).__name__}' object is not reversible")
     if isinstance(value, torch.Tensor):
         return sequences.StagedRows(value.flip(0))
     return reversed(value) if sequence is None else sequences.StagedReversed(sequence)
+
+
+_REVERSIBLE = (dict, collections.deque)
 
 
 def list_(iterable: Any = (), /) -> Any:

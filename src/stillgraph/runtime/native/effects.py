@@ -7,6 +7,7 @@ from collections import OrderedDict, deque
 from collections.abc import Callable
 from typing import Any
 
+from stillgraph.core.contents import replace_deque, replace_dict, replace_set
 from stillgraph.program.effects import (
     Advance,
     DeleteAttribute,
@@ -118,18 +119,11 @@ def replace_contents(target: Any, value: Any) -> None:
     """
     if isinstance(target, list):
         list.__setitem__(target, slice(None), value)
-    elif isinstance(target, OrderedDict):
-        OrderedDict.clear(target)
-        for key, item in value.items():
-            OrderedDict.__setitem__(target, key, item)
     elif isinstance(target, dict):
-        dict.clear(target)
-        dict.update(target, value)
+        replace_dict(OrderedDict if isinstance(target, OrderedDict) else dict, target, value)
     elif isinstance(target, set):
-        set.clear(target)
-        set.update(target, value)
+        replace_set(set, target, value)
     elif isinstance(target, deque):
-        deque.clear(target)
-        deque.extend(target, value)
+        replace_deque(deque, target, value)
     else:
         target[:] = value

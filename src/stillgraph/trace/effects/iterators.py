@@ -31,6 +31,12 @@ _VIEWS: tuple[Iterable[Any], ...] = ([], (), range(0), {}.keys(), {}.values(), {
 _MADE_OF_ARGUMENTS = (enumerate, zip, map, filter, reversed, *(type(iter(each)) for each in _VIEWS))
 
 
+class Fresh:
+    """An iterator that the capture has made of what a call was given, for this call alone to draw from."""
+
+    __slots__ = ()
+
+
 class Iterators:
     """The iterators that a capture has made and advanced.
 
@@ -38,6 +44,7 @@ class Iterators:
         advances: of those that were advanced and cannot be put back: which they are.
         count: how many have been made: those that are made later have larger numbers.
         asking: how many methods ``__next__`` of the user's are being called, by loops.
+        watches: on containers that something runs over (`operators.containers.watched`), as long as it does.
     """
 
     def __init__(self, session: Session) -> None:
@@ -46,6 +53,7 @@ class Iterators:
         self.advances: list[int] = []
         self.count = 0
         self.asking = 0
+        self.watches: weakref.WeakSet[Any] = weakref.WeakSet()
         self._made: dict[int, tuple[Any, Region | None, int]] = {}  # where they are from, and which they are
         self._over_outer: set[int] = set()  # those among them that advance others from outside the function
         self._binding: weakref.WeakSet[GeneratorType[Any, Any, Any]] = weakref.WeakSet()
@@ -61,7 +69,7 @@ class Iterators:
         leaves = torch.utils._pytree.tree_leaves(given)
         if any(each is iterator for each in leaves):
             return  # ``iter`` gives an iterator itself
-        behind = [leaf for leaf in leaves if isinstance(leaf, Iterator) and not isinstance(leaf, Ahead)]
+        behind = [leaf for leaf in leaves if isinstance(leaf, Iterator) and not isinstance(leaf, (Ahead, Fresh))]
         stands_in = is_our_module(type(iterator).__module__)  # what it does, the capture notes by itself
         plain = (type(iterator) in _MADE_OF_ARGUMENTS or stands_in) and not behind
         known = [self._made[id(each)][1] if id(each) in self._made else None for each in behind]

@@ -17,6 +17,7 @@ from typing import Any, Protocol
 
 import torch
 
+from stillgraph.core.contents import replace_deque, replace_dict, replace_set
 from stillgraph.core.lookup import class_member, is_slot, own_attributes, slot_value
 from stillgraph.program.facts.module_tables import (
     MODULE_TABLES,
@@ -345,14 +346,14 @@ def copy_contents(container: Any) -> Any:
 def replace_contents(container: Any, contents: Any) -> None:
     """Make ``container`` hold just ``contents``, in place and past the methods of a class of the user's."""
     kind: Any = kind_of_container(container)
-    kind.clear(container)
     if kind is set:
-        set.update(container, contents)
+        replace_set(kind, container, contents)
     elif isinstance(container, dict):
-        for key, value in contents.items():
-            kind.__setitem__(container, key, value)
+        replace_dict(kind, container, contents)
+    elif kind is list:
+        list.__setitem__(container, slice(None), contents)
     else:
-        kind.extend(container, contents)
+        replace_deque(kind, container, contents)
 
 
 def kind_of_container(container: Any) -> Any:
