@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import collections
 import enum
+import sys
+import types
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +16,7 @@ import torch
 from torch import Tensor
 
 import stillgraph as sg
+from stillgraph.deploy.description.constants import decode_constant, loaded_class
 from tests.cases.compare import assert_same
 from tests.cases.harness import python_module
 
@@ -99,3 +103,17 @@ def test_a_member_whose_class_is_not_loaded_is_its_value(tmp_path: Path, monkeyp
     loaded = sg.load(tmp_path / "f.pt2")
     monkeypatch.delattr(f"{__name__}.Mode")
     assert [loaded(x) for x in INPUTS[:2]] == [1, "C"]
+
+
+def test_looking_a_class_up_asks_no_module(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file names what it likes: a module that loads others on demand, or runs code, is not asked."""
+    asked: list[str] = []
+    lazy = types.ModuleType("lazy")
+    monkeypatch.setattr(lazy, "__getattr__", asked.append, raising=False)
+    monkeypatch.setitem(sys.modules, "lazy", lazy)
+    assert loaded_class("lazy:Anything") is None
+    assert loaded_class("collections:OrderedDict") is collections.OrderedDict
+    assert loaded_class("os:system") is None
+    assert loaded_class("os:path.join") is None
+    assert decode_constant({"torch": "onnx"}) is None
+    assert not asked

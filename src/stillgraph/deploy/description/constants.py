@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import ast
 import enum
-import functools
 import sys
-from types import EllipsisType
+from types import EllipsisType, ModuleType
 from typing import Any
 
 import torch
 
-from stillgraph.core.lookup import is_exactly
+from stillgraph.core.lookup import is_exactly, own_attributes
 
 Json = Any
 _ATOMS = (bool, int, float, str, type(None))
@@ -51,7 +50,7 @@ def decode_constant(data: Json) -> Any:
     if "complex" in data:
         return complex(*data["complex"])
     if "torch" in data:
-        found = getattr(torch, data["torch"], None)
+        found = vars(torch).get(data["torch"])
         return found if isinstance(found, _OF_TORCH) else None
     if "device" in data:
         return torch.device(data["device"])
@@ -70,8 +69,10 @@ def class_name(kind: type) -> str:
 def loaded_class(name: str) -> Any:
     """The inverse of `class_name`; None where there is no such class among what is loaded."""
     module, _, path = name.partition(":")
-    try:
-        found = functools.reduce(getattr, path.split("."), sys.modules[module])
-    except (KeyError, AttributeError):
-        return None
+    found: Any = sys.modules.get(module)
+    for part in path.split("."):
+        held = own_attributes(found)  # what stands there: no code of a module's or class's own is asked for it
+        if not isinstance(found, (ModuleType, type)) or held is None or part not in held:
+            return None
+        found = held[part]
     return found if isinstance(found, type) else None

@@ -315,7 +315,7 @@ def _container(data: Json, children: list[Any]) -> Any:
         return kind(children) if _is_of_torch(kind) else children
     if kind is deque:
         return deque(children, *keys)
-    if kind is not None and hasattr(kind, "_fields"):
+    if kind is not None and issubclass(kind, tuple) and hasattr(kind, "_fields"):
         return kind(*children)
     if kind in (OrderedDict, Counter):
         return kind(dict(zip(keys, children)))

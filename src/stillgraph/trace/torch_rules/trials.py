@@ -11,6 +11,7 @@ Where torch has no form of a function without data, the kernel itself is called,
 from __future__ import annotations
 
 import contextlib
+import itertools
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -25,6 +26,7 @@ from stillgraph.trace.fakes.symbolic import DATA_DEPENDENT, Symbolic, without_di
 # All sizes at once, as some functions want them equal, or in an order, from one of them on.
 _EQUAL = (-8, -6, -4, -3, -2, -1, 0, 1, 2, 3, 4, 5, 6, 8, 9, 12, 16, 31, 64, 300, 1025)
 _APART = (2, 3, 5, 7, 11, 13, 17, 24, 36, 100)
+_FLOATS = (0.5, -1.0, 2.0, 0.0, 1.0, 7.25)  # on each side of what functions have shortcuts and limits for
 _MOST_OF_A_NUMBER = 36  # one that is no size: it may count what the function makes
 _MOST_ELEMENTS = 20_000  # of a made-up tensor
 _OF_TORCH = (torch.dtype, torch.device, torch.layout, torch.memory_format)
@@ -87,10 +89,10 @@ def _writes(func: Any) -> bool:
 def _trials(symbolic: Symbolic, func: Any, leaves: list[Any], form: TreeSpec, symbols: list[Any]) -> list[_Trial]:
     found: list[_Trial] = []
     on_data = False
-    for sizes in _assignments(symbolic, symbols, leaves):
+    for sizes, floats in itertools.product(_assignments(symbolic, symbols, leaves), _floats(leaves)):
         for filling in (0, 1) if on_data else (0,):
             try:
-                given = tuple(_with(sizes, leaf) for leaf in leaves)
+                given = tuple(_with(sizes, floats, leaf) for leaf in leaves)
                 on_data = _call(func, given, form, sizes, filling, on_data, found)
             except NoForm:
                 raise
@@ -154,6 +156,18 @@ def _assignments(symbolic: Symbolic, symbols: list[Any], leaves: list[Any]) -> I
             yield sizes
 
 
+def _floats(leaves: Sequence[Any]) -> list[dict[str, float]]:
+    """Numbers with a fraction to try, by the text of those that go in: equal ones, and each with the next."""
+    given = {str(leaf): None for leaf in leaves if isinstance(leaf, torch.SymFloat)}
+    count = len(_FLOATS) if given else 1
+    apart = range(2) if len(given) > 1 else range(1)
+    return [
+        {text: _FLOATS[(start + step * place) % len(_FLOATS)] for place, text in enumerate(given)}
+        for step in apart
+        for start in range(count)
+    ]
+
+
 def _symbols_of(leaves: Sequence[Any]) -> list[Any]:
     """The symbols in sizes and numbers that go in."""
     found: dict[Any, None] = {}
@@ -172,8 +186,8 @@ def _number(sizes: dict[Any, int], value: Any) -> int:
     return int(value.node.expr.xreplace(sizes)) if isinstance(value, torch.SymInt) else value
 
 
-def _with(sizes: dict[Any, int], leaf: Any) -> Any:
-    """What goes in, for known sizes."""
+def _with(sizes: dict[Any, int], floats: dict[str, float], leaf: Any) -> Any:
+    """What goes in, for known sizes and numbers."""
     if isinstance(leaf, torch.Tensor):
         if leaf.layout is not torch.strided or leaf.is_quantized:
             raise NoForm
@@ -186,7 +200,7 @@ def _with(sizes: dict[Any, int], leaf: Any) -> Any:
     if isinstance(leaf, torch.SymInt):
         return _number(sizes, leaf)
     if isinstance(leaf, torch.SymFloat):
-        return 0.5
+        return floats[str(leaf)]
     if not isinstance(leaf, _NUMBERS):
         raise NoForm
     return leaf
