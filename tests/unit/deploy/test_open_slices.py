@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
 
 import stillgraph as sg
+from tests.cases.harness import python_module
 
 OPEN = [sg.InputSpec([None])]
 
@@ -50,3 +52,78 @@ def test_slices_of_any_size(function: object, size: int, suffix: str, tmp_path: 
     for each in (2, 3, 4, 7) if suffix == ".aoti.pt2" else (1, 2, 3, 4, 7):
         x = torch.arange(1.0, each + 1)
         torch.testing.assert_close(loaded(x), function(x))  # type: ignore[operator]
+
+
+def ends(x: Tensor) -> Tensor:
+    return x[:3] + x[-3:]
+
+
+def shifted(x: Tensor) -> Tensor:
+    return x[1:] - x[:-1]
+
+
+def joined(x: Tensor) -> Tensor:
+    return torch.cat([x[:2], x[-2:]])
+
+
+def against_itself(x: Tensor) -> Tensor:
+    return x.reshape(-1, 1) + x[:3]
+
+
+def stacked(x: Tensor) -> Tensor:
+    return torch.stack([x[:1], x[-1:]])
+
+
+def on_paths(x: Tensor) -> Tensor:
+    return x[:3] + x[-3:] if x.sum() > 0 else x[3:]
+
+
+def written_over(x: Tensor) -> Tensor:
+    x = x.clone()
+    x[:2] = x[-2:] * 2
+    return x
+
+
+def chosen(x: Tensor) -> Tensor:
+    return torch.where(x[:3] > 0, x[-3:], x[:3])
+
+
+def run_over(x: Tensor) -> Tensor:
+    return x.sum() + torch.stack([row * 2 for row in x[:4]])
+
+
+def behind(x: Tensor) -> Tensor:
+    total = x.sum() * 0
+    for row in x[4:]:
+        total = total + row
+    return total
+
+
+IN_PYTHON = [*FUNCTIONS, ends, shifted, joined, against_itself, stacked, on_paths, written_over, chosen]
+
+
+@pytest.mark.parametrize("function", IN_PYTHON)
+@pytest.mark.parametrize("size", [2, 3, 7])
+def test_a_file_in_python_takes_any_size(function: Any, size: int, tmp_path: Path) -> None:
+    sg.save(function, tmp_path / "sliced.py", args=(torch.arange(-1.0, size - 1),), input_spec=OPEN)
+    written = getattr(python_module(tmp_path / "sliced.py"), function.__name__)
+    for each in (0, 1, 2, 3, 4, 7):
+        for sign in (1, -1):
+            x = torch.arange(1.0, each + 1) * sign
+            torch.testing.assert_close(written(x), function(x))
+
+
+@pytest.mark.parametrize("function", [run_over, behind])
+@pytest.mark.parametrize("size", [2, 3, 7])
+def test_what_runs_over_a_slice_takes_what_it_was_made_for(function: Any, size: int, tmp_path: Path) -> None:
+    """How many elements there are may be decided by the size: a file gives what eager PyTorch does, or says no."""
+    sg.save(function, tmp_path / "sliced.py", args=(torch.arange(1.0, size + 1),), input_spec=OPEN)
+    written = getattr(python_module(tmp_path / "sliced.py"), function.__name__)
+    for each in (1, 2, 3, 4, 7):
+        x = torch.arange(1.0, each + 1)
+        try:
+            found = written(x)
+        except ValueError:
+            assert each != size
+        else:
+            torch.testing.assert_close(found, function(x))

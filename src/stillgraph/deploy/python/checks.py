@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import dis
 import re
 from collections.abc import Iterable, Iterator
 from types import CodeType
@@ -261,14 +262,18 @@ def size_condition(guard: SizeGuard, text: Any) -> str | None:
 
 
 def is_needless(guard: SizeGuard, program: Program) -> bool:
-    """Whether a condition on an open size is torch's alone: that it is not 1, in code that asks for no size or rank.
+    """Whether a condition on open sizes is torch's alone: on which side of a number one is, in code that asks for none.
 
-    Broadcasting is decided with it. The operations of the file decide for themselves what they do at size 1.
+    Broadcasting and where slices end are decided with it. The operations of the file decide that for themselves. In
+    code that runs over something, the number of elements may hang on it: there only that a size is not 1 is torch's.
     """
-    if re.fullmatch(r"\w+ (!= [01]|>= [12]|> [01])|[12] <= \w+|[01] < \w+", guard.expression) is None:
-        return False
+    is_side = re.search(r" (!=|[<>]=?) | == 1$", guard.expression) is not None and "%" not in guard.expression
+    is_not_one = re.fullmatch(r"\w+ (!= [01]|>= [12]|> [01])|[12] <= \w+|[01] < \w+", guard.expression) is not None
     codes = [guard.code for guard in program.guards if isinstance(guard, FunctionGuard)]
-    return bool(codes) and not any(_asks_sizes(code) for code in codes if code.co_filename != modules.__file__)
+    codes = [code for code in codes if code.co_filename != modules.__file__]
+    if not is_side or not codes or any(map(_asks_sizes, codes)):
+        return False
+    return is_not_one or not any(map(_runs_over, codes))
 
 
 _SIZES = frozenset(
@@ -280,11 +285,43 @@ _SIZES = frozenset(
 )
 """Names that tell the size, rank or layout of a tensor."""
 
+_PARTS = frozenset(
+    (
+        *("chunk", "split", "tensor_split", "hsplit", "vsplit", "dsplit", "unsafe_chunk", "unsafe_split"),
+        *("split_with_sizes", "unfold", "unflatten"),
+    )
+)
+"""Names of what gives a number of parts."""
+
+_RUNNING = frozenset(
+    (
+        *("GET_ITER", "FOR_ITER", "UNPACK_SEQUENCE", "UNPACK_EX", "LIST_EXTEND", "SET_UPDATE", "CALL_FUNCTION_EX"),
+        *("CONTAINS_OP", "MATCH_SEQUENCE", "YIELD_VALUE", "SEND", "GET_YIELD_FROM_ITER"),
+    )
+)
+_CONSUMING = frozenset(
+    (
+        *("zip", "enumerate", "list", "tuple", "set", "frozenset", "dict", "sum", "max", "min", "any", "all", "map"),
+        *("filter", "sorted", "reversed", "iter", "next", "range", "itertools", "functools", "operator", "math"),
+    )
+)
+"""Python's own names of what may ask how many elements something has."""
+
 
 def _asks_sizes(code: CodeType) -> bool:
     """Whether code names anything that tells sizes, ranks or layouts."""
     inner = (each for each in code.co_consts if isinstance(each, CodeType))
     return not _SIZES.isdisjoint(code.co_names) or any(map(_asks_sizes, inner))
+
+
+def _runs_over(code: CodeType) -> bool:
+    """Whether code may run over the elements or parts of something."""
+    if not _PARTS.isdisjoint(code.co_names):
+        return True
+    steps = list(dis.get_instructions(code))
+    if any(step.opname in _RUNNING or ("GLOBAL" in step.opname and step.argval in _CONSUMING) for step in steps):
+        return True
+    return any(map(_runs_over, (each for each in code.co_consts if isinstance(each, CodeType))))
 
 
 def _size_check(guard: SizeGuard, text: Any) -> list[str]:

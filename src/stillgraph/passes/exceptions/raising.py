@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import operator
+import string
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -27,6 +28,7 @@ from stillgraph.passes.regions.regions import (
     set_outputs,
 )
 from stillgraph.passes.regions.values import Fakes, kind_of, value_of
+from stillgraph.program import operations
 from stillgraph.program.graphs import arguments, regions
 from stillgraph.program.operations import assert_, raise_, raise_made, require
 from stillgraph.program.program import Program
@@ -258,10 +260,37 @@ def _text(node: fx.Node) -> str:
     if node.target is require:
         return str(node.args[1])
     if node.target is assert_:
-        known = node.args[2] and isinstance(node.args[1], str)
-        return f"AssertionError: {node.args[1]}" if known else "AssertionError"
+        return f"AssertionError: {_outline((node.args[1],))}" if node.args[2] else "AssertionError"
     if node.target is raise_made:
-        return _kind(node).__name__
+        return f"{_kind(node).__name__}: {_outline(arguments(node)[1])}"
     constant = node.args[0]
     value = constant.meta["val"] if isinstance(constant, fx.Node) else constant
     return f"{type(value).__name__}: {value}" if str(value) else type(value).__name__
+
+
+_LEFT_OUT = "(a file leaves out values that only the run knows)"
+
+
+def _outline(given: Sequence[Any]) -> str:
+    """The text of an exception of such arguments, without the values that only the run knows."""
+    known = [_without_values(each) for each in given]
+    text = known[0] if len(known) == 1 else f"({', '.join(known)})"
+    return f"{text} {_LEFT_OUT}" if any(isinstance(each, fx.Node) for each in given) else text
+
+
+def _without_values(part: Any) -> str:
+    if not isinstance(part, fx.Node):
+        return str(part)
+    if part.target is not operations.text:
+        return _HOLE
+    template, *values = arguments(part)
+    found, filling = "", iter(values)
+    for constant, name, *_ in string.Formatter().parse(template):
+        found += constant
+        if name is not None:
+            value = None if name else next(filling, None)
+            found += _without_values(value) if isinstance(value, fx.Node) else _HOLE
+    return found
+
+
+_HOLE = "..."
