@@ -156,6 +156,29 @@ def test_an_attribute_that_comes_to_be(kind: Any) -> None:
     follows(lambda x: _or_else(made, x), setting(made, rate=7))
 
 
+def _rate_of(o):
+    return o.rate
+
+
+def test_an_attribute_that_comes_to_be_where_what_is_called_reads_it() -> None:
+    box, other = Box(), Box()
+
+    def calls(x):
+        try:
+            return x * _rate_of(box)
+        except AttributeError:
+            return -x
+
+    def has_a_lambda(x):
+        try:
+            return x * max([other], key=lambda each: each.rate).rate
+        except AttributeError:
+            return -x
+
+    follows(calls, setting(box, rate=7))
+    follows(has_a_lambda, setting(other, rate=7))
+
+
 def test_an_attribute_that_comes_to_be_of_what_is_copied() -> None:
     module = torch.nn.Module()
     follows(lambda x: x * getattr(copy.copy(module), "rate", 3), setting(module, rate=7))

@@ -33,6 +33,10 @@ class Slotted:
 @dataclasses.dataclass
 class Record:
     size: int = 1
+
+
+@dataclasses.dataclass
+class Fields:
     best: Any = None
 
 
@@ -332,6 +336,12 @@ def looks_at_all(o, x):
     return sorted(vars(o))
 
 
+def as_a_dictionary(o, x):
+    if x.sum() > 0:
+        del o.best
+    return dataclasses.asdict(o)
+
+
 class Answering:
     def __getattr__(self, name):
         return 3
@@ -357,10 +367,11 @@ def goes_through(o, x):
     ("function", "kind", "code"),
     [
         (looks_at_all, Plain, "SG204"),
+        (as_a_dictionary, Fields, "SG204"),
         (sets, Answering, "SG204"),
         (goes_through, Module, "SG305"),
     ],
-    ids=["vars", "__getattr__", "buffers"],
+    ids=["vars", "field", "__getattr__", "buffers"],
 )
 def test_what_nobody_is_told_of_is_refused(function: Callable[..., Any], kind: Any, code: str) -> None:
     with pytest.raises(sg.CaptureError) as caught:

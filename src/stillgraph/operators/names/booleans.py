@@ -20,6 +20,7 @@ from stillgraph.operators.containers.drawing import drawn
 from stillgraph.operators.containers.sequences import Listed, StagedEntries
 from stillgraph.operators.control_flow.branches import places, select
 from stillgraph.operators.control_flow.truth import truth, truth_number
+from stillgraph.operators.names.attributes import attr
 from stillgraph.operators.names.methods import compared, method_of
 from stillgraph.operators.names.namespaces import note_name
 from stillgraph.program.constants import is_constant
@@ -246,7 +247,7 @@ def _in_order(name: str, left: Any, right: Any) -> tuple[Any, Any]:
         return left, right
     names = [each.name for each in dataclasses.fields(left) if each.compare]
     capture.reads.attributes.extend((side, name) for side in (left, right) for name in names)
-    first, second = (tuple(getattr(side, name) for name in names) for side in (left, right))
+    first, second = (tuple(attr(side, name) for name in names) for side in (left, right))
     return first, second
 
 
@@ -289,7 +290,7 @@ def _comparable(left: Any, right: Any) -> Any:
     if dataclasses.is_dataclass(left) and _is_generated(type(left).__eq__):
         names = [each.name for each in dataclasses.fields(left) if each.compare]
         capture.reads.attributes.extend((side, name) for side in (left, right) for name in names)
-        return eq(*(tuple(getattr(side, name) for name in names) for side in (left, right)))
+        return eq(*(tuple(attr(side, name) for name in names) for side in (left, right)))
     if not isinstance(left, (list, tuple, dict, collections.deque)):
         return None
     if not _holds_staged(left) and not _holds_staged(right):

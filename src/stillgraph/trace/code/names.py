@@ -29,12 +29,14 @@ class Names:
         attributes: names of attributes; strings that may name one too (``getattr(self, "name")``).
         asked: those of them that need not be there, for the code asks (``hasattr``, ``getattr``) or catches the error.
         modules: what it imports.
+        catches: whether it may catch the error of an attribute that is not there, be it in code that it calls.
     """
 
     variables: frozenset[str] = frozenset()
     attributes: frozenset[str] = frozenset()
     asked: frozenset[str] = frozenset()
     modules: frozenset[str] = frozenset()
+    catches: bool = False
 
     def __or__(self, other: Names) -> Names:
         return Names(
@@ -42,6 +44,7 @@ class Names:
             self.attributes | other.attributes,
             self.asked | other.asked,
             self.modules | other.modules,
+            self.catches or other.catches,
         )
 
 
@@ -66,11 +69,12 @@ def names_of(code: CodeType) -> Names:
         found["attributes"].add("__dict__")  # all attributes of an object
     if not _ASKING.isdisjoint(found["variables"]):
         found["asked"] |= strings  # the name may stand behind a call: ``getattr(copy(c), "name")``
-    if catches or not _CATCHING.isdisjoint(found["variables"]):
+    catches = catches or not _CATCHING.isdisjoint(found["variables"])
+    if catches:
         found["asked"] |= found["attributes"]
     if "globals" in found["variables"]:
         found["variables"] |= strings
-    names = Names(**{kind: frozenset(each) for kind, each in found.items()})
+    names = Names(**{kind: frozenset(each) for kind, each in found.items()}, catches=catches)
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
             names |= names_of(constant)
@@ -117,7 +121,7 @@ def names_come_to(code: CodeType, come_to: AbstractSet[str]) -> Names:
     inner = [names_of(constant) for constant in code.co_consts if isinstance(constant, CodeType)]
     kept = {*come_to, *others, *_strings(code.co_consts)}.union(*(each.attributes | each.variables for each in inner))
     left = only - kept
-    return Names(names.variables - left, names.attributes - left, names.asked - left, names.modules)
+    return Names(names.variables - left, names.attributes - left, names.asked - left, names.modules, names.catches)
 
 
 def takes_all_unseen(code: CodeType) -> bool:

@@ -40,7 +40,8 @@ def before_unset(recorder: Recorder, place: AttributePlace, value: Any) -> None:
         Restart: code that reads it is not told of it yet.
     """
     is_entry = isinstance(place.target, torch.nn.Module) and may_be_entry(value)
-    if not place.is_plainly_found or is_entry:
+    is_field = place.name in getattr(type(place.target), "__dataclass_fields__", ())  # which code of Python's reads
+    if not place.is_plainly_found or is_entry or is_field:
         raise JoinFailure("SG204", "an attribute is made or deleted on one path only")
     recorder.watch_reads(place.target, place.name)
     recorder.rely_on(place)

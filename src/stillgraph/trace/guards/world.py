@@ -291,7 +291,10 @@ class WorldGuards(ObjectGuards):
                 scopes.setdefault(code, (namespace, None))
         own = functools.reduce(operator.or_, map(self._names_of, scopes), Names())
         users = (code for code, (space, _) in scopes.items() if not is_library(code_file(code, space)))
-        self.own = functools.reduce(operator.or_, map(self._names_of, users), Names()).attributes
+        of_users = functools.reduce(operator.or_, map(self._names_of, users), Names())
+        self.own = of_users.attributes
+        if of_users.catches:  # be it what the code that it calls does not find
+            names |= Names(asked=self.own)
         ran = {code for code in (*scopes, *self.reads.codes) if not is_of_fakes(code.co_filename)}
         blind = [names_of(code) for code in ran - self.reads.followed.keys()]
         self.not_followed = frozenset().union(*(each.attributes | each.variables for each in blind))
