@@ -9,6 +9,7 @@ import functools
 import itertools
 import operator
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -54,6 +55,15 @@ def _goes_on_in(value: Any, sides: tuple[Any, Any]) -> bool:
     return any(value is one and not isinstance(other, Unjoined) for one, other in (sides, sides[::-1]))
 
 
+@dataclass(frozen=True, eq=False)
+class _Answers:
+    """What was asked of an unjoined value: the answer, and those of its two sides, plain if these are known."""
+
+    answer: Any
+    left: Any
+    right: Any
+
+
 class BothSides(Narrowing):
     """A recorder that does for both of its sides what a value's sides do not have in common.
 
@@ -64,6 +74,8 @@ class BothSides(Narrowing):
     def __init__(self, lift: Callable[[torch.Tensor], fx.Node], demanded: Callable[[Any, str], Any]) -> None:
         super().__init__(lift, demanded)
         self.splits: list[Split] = []
+        self._answers: dict[int, tuple[Unjoined, list[_Answers]]] = {}
+        self._kept: dict[int, tuple[Unjoined, list[Unjoined]]] = {}
         self._splitting: list[tuple[Any, int, tuple[Any, Any]]] = []  # used in the arms around, how deep, its sides
 
     def record(self, func: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
@@ -213,10 +225,61 @@ class BothSides(Narrowing):
 
     def either(self, value: Unjoined, use: Callable[[Any], Any]) -> Any:
         """Do something for both sides of an unjoined value, in the arms of a branch; what they leave is joined."""
-        exit = self.either_block(value, lambda side: Return(use(side)), (), ())
+        told: list[tuple[Any, Any]] = []
+        narrowed = value if is_lost(value) else self._narrowed(value)
+        if not isinstance(narrowed, Unjoined):
+            return self._side(value, narrowed, use)
+        value = narrowed
+
+        def used(side: Any) -> Exit:
+            told.append((side, use(side)))
+            return Return(told[-1][1])
+
+        exit = self.either_block(value, used, (), ())
         if exit is None or exit.returned is not True:
             value.refuse()
+        if isinstance(exit.value, StagedBool) and not isinstance(value, Picked):
+            self._note_answers(value, exit.value, told)
         return exit.value
+
+    def _note_answers(self, value: Unjoined, answer: StagedBool, told: list[tuple[Any, Any]]) -> None:
+        """Remember what was asked of an unjoined value: where the answer is known, so is which of the two it is."""
+        known = alternatives(value)
+        sides = [next((given for side, given in told if side is each), None) for each in (known.left, known.right)]
+        self._answers.setdefault(id(value), (value, []))[1].append(_Answers(answer, sides[0], sides[1]))
+
+    def _narrowed(self, value: Unjoined, answer: Any = None, truth: bool | None = None) -> Any:
+        """An unjoined value without what it cannot be where we are; ``answer`` is how one of its answers is decided."""
+        for each in self._answers.get(id(value), (value, []))[1]:
+            holds = truth if each.answer is answer else self.decided(each.answer)
+            if holds is None:
+                continue
+            known = alternatives(value)
+            left, right = (
+                self._narrowed(side, given, holds) if isinstance(side, Unjoined) and not is_lost(side) else side
+                for side, given in ((known.left, each.left), (known.right, each.right))
+            )
+            if each.left is (not holds):
+                return self._further(right)
+            if each.right is (not holds):
+                return self._further(left)
+            if left is not known.left or right is not known.right:
+                made = functools.partial(Unjoined, known.decides, left, right, known.place, known.failure)
+                return self._further(self._once(value, left, right, made))
+        return value
+
+    def _further(self, value: Any) -> Any:
+        return self._narrowed(value) if isinstance(value, Unjoined) and not is_lost(value) else value
+
+    def _once(self, value: Unjoined, left: Any, right: Any, make: Callable[[], Unjoined]) -> Unjoined:
+        """One value for what the same conditions leave of another: what is asked of it is asked of all of these."""
+        kept = self._kept.setdefault(id(value), (value, []))[1]
+        for each in kept:
+            known = alternatives(each)
+            if known.left is left and known.right is right:
+                return each
+        kept.append(make())
+        return kept[-1]
 
     def either_block(
         self, value: Unjoined, block: Callable[[Any], Exit | None], variables: Sequence[Place], dropped: Sequence[Place]
@@ -224,11 +287,20 @@ class BothSides(Narrowing):
         """As `either`, for a block of the user's."""
         if is_lost(value):
             value.refuse()
+        narrowed = self._narrowed(value)
+        exit: Exit | None
+        if not isinstance(narrowed, Unjoined):
+            exit = self._side(value, narrowed, block)
+            return exit
+        value = narrowed
+        if is_lost(value):
+            value.refuse()
         known = alternatives(value)
         flag, left, right = known.flag, known.left, known.right
         decided = flag if isinstance(flag, bool) else self.decided(flag)
         if decided is not None:
-            return self._side(value, left if decided else right, block)
+            exit = self._side(value, left if decided else right, block)
+            return exit
         depth = 1 + max((each[1] for each in self._splitting), default=0)
         # the other entries of one table, or the rest of a chain: each is one more branch, and doubles nothing
         number = value.stillgraph_number() if isinstance(value, Picked) else value
@@ -245,7 +317,7 @@ class BothSides(Narrowing):
             self._splitting.pop()
 
     @staticmethod
-    def _side(value: Unjoined, side: Any, block: Callable[[Any], Exit | None]) -> Exit | None:
+    def _side(value: Unjoined, side: Any, block: Callable[[Any], Any]) -> Any:
         if side is MISSING:
             name = alternatives(value).place
             raise UnboundLocalError(f"cannot access local variable '{name}' where it is not associated with a value")
