@@ -6,7 +6,7 @@ import operator
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from stillgraph.operators.calls.arguments import calling, keywords
+from stillgraph.operators.calls.arguments import calling, keywords, received
 from stillgraph.operators.calls.calls import call
 from stillgraph.operators.containers.drawing import drawn
 from stillgraph.operators.containers.stores import (
@@ -65,6 +65,7 @@ OPERATORS: Mapping[str, object] = MappingProxyType(
         "call": call,
         "calling": calling,
         "keywords": keywords,
+        "received": received,
         "stopping": stopping,
         "item": item,
         "set_item": set_item,

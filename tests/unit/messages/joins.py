@@ -128,14 +128,6 @@ def another_text_as_a_key(x: Tensor) -> Any:
 
 
 @refused("SG203", X)
-def texts_on_lines_of_their_own(x: Tensor) -> Any:
-    if x.sum() > 0: y = "a"  # noqa: E701
-    elif x.sum() > -1: y = "b"  # noqa: E701
-    else: y = "b"  # noqa: E701
-    return {y: x}
-
-
-@refused("SG203", X)
 def arrays_of_some_iterations(x: Tensor) -> Any:
     return [x.numpy() for _ in range(2) if x.sum() > 0]
 

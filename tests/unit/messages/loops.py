@@ -160,14 +160,6 @@ def one_object_repeated(x: Tensor) -> Any:
 
 
 @refused("SG211", X)
-def keywords_of_some_paths(x: Tensor) -> Any:
-    options = {}
-    if x.sum() > 0:
-        options["alpha"] = 2
-    return torch.add(x, x, **options)
-
-
-@refused("SG211", X)
 def dicts_compared(x: Tensor) -> Any:
     options = {}
     if x.sum() > 0:

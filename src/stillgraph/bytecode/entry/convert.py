@@ -24,6 +24,7 @@ from stillgraph.core.diagnostics import refuse
 from stillgraph.core.identity_cache import IdentityCache
 from stillgraph.core.location import start_of
 from stillgraph.core.rewritten import HELD, RESUMES, REWRITTEN
+from stillgraph.operators.calls.arguments import received
 from stillgraph.trace.capture.session import session
 
 _GENERATOR = inspect.CO_GENERATOR
@@ -116,6 +117,8 @@ def _beginning(function: FunctionType, segment: Segment | None) -> Callable[...,
                 segment.begins(frame)
         for cell, value in zip(frame.slots, values):
             cell.cell_contents = value
+        if function.__code__.co_flags & inspect.CO_VARKEYWORDS:
+            cell.cell_contents = received(values[-1])
         return frame
 
     return begin

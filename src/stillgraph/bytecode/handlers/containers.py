@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from stillgraph.bytecode.machine.frame import NULL, Frame, Handler
-from stillgraph.operators.calls.arguments import keywords
+from stillgraph.operators.calls.arguments import keywords, received
 from stillgraph.operators.calls.binding import NamedAs, is_iterable
 from stillgraph.operators.calls.calls import call
 from stillgraph.operators.containers.stores import set_item
@@ -91,7 +91,9 @@ def _dict_merge(frame: Frame, position: int) -> None:
 
 
 def _merge(target: dict[Any, Any], values: Any, function: Any) -> None:
-    target.update(NamedAs(function, dict)(**target, **keywords(values)))
+    merged = NamedAs(function, dict)(**keywords(target), **keywords(values))
+    target.clear()
+    target.update(received(merged))
 
 
 def _list_to_tuple(frame: Frame, _: Any) -> None:

@@ -14,6 +14,7 @@ from stillgraph.bytecode.machine.frame import NULL, Frame, Handler, contents
 from stillgraph.bytecode.machine.iteration import Iteration
 from stillgraph.bytecode.machine.parcels import read
 from stillgraph.core.lookup import is_exactly
+from stillgraph.operators.calls.arguments import keywords
 from stillgraph.operators.calls.calls import call
 from stillgraph.operators.containers.drawing import drawn
 from stillgraph.operators.names.variables import evaluated, require_set
@@ -57,7 +58,7 @@ def _called(frame: Frame, args: Any, kwargs: Any) -> None:
     if session() is None or not (hasattr(type(args), "__iter__") or hasattr(type(args), "__getitem__")):
         frame.push(frame.line("call")(function, args, kwargs))
     else:
-        frame.push(frame.act(call, function, *args, **kwargs))
+        frame.push(frame.act(call, function, *args, **keywords(kwargs)))
 
 
 def _of_the_frame(frame: Frame, function: Any, args: Any, kwargs: dict[str, Any]) -> Any:

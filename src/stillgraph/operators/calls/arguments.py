@@ -7,10 +7,11 @@ from typing import Any
 
 from stillgraph.operators.calls.binding import NamedAs
 from stillgraph.operators.calls.calls import call
+from stillgraph.operators.calls.some_keywords import has_some
 from stillgraph.trace.capture.session import session
 from stillgraph.trace.code.frames import called
 from stillgraph.trace.control_flow.unknown import refuse_unknown
-from stillgraph.trace.values.entries import container_of, some_keys
+from stillgraph.trace.values.entries import MaybeKey, MaybeName, container_of, some_keys, table_of
 
 
 def calling(function: Any) -> Any:
@@ -19,9 +20,24 @@ def calling(function: Any) -> Any:
 
 
 def keywords(given: Any) -> Any:
-    """What stands behind ``**`` in a call."""
-    if session() is not None and container_of(given) is not None:
-        message = f"only the run knows which keywords a call has: they are those of {called(given)}, {some_keys(given)}"
-        hint = "Give the dict its keys before the branch, with the values that the function has for them by default."
-        raise refuse_unknown("SG211", message, given, hint=hint)
-    return given
+    """What stands behind ``**`` in a call; a key that may be missing is a `MaybeName`.
+
+    Raises:
+        CaptureError: nobody knows which keys there may be, or in which order.
+    """
+    if session() is None or container_of(given) is None:
+        return given
+    if all(type(key) is not MaybeKey or (key.rank is None and isinstance(key.key, str)) for key in given) and (
+        table_of(given) is None
+    ):
+        return {MaybeName.of(key) if type(key) is MaybeKey else key: value for key, value in given.items()}
+    message = f"only the run knows which keywords a call has: they are those of {called(given)}, {some_keys(given)}"
+    hint = "Give the dict its keys before the branch, with the values that the function has for them by default."
+    raise refuse_unknown("SG211", message, given, hint=hint)
+
+
+def received(given: dict[str, Any]) -> dict[Any, Any]:
+    """What a function finds in its ``**kwargs``: a keyword that a call may have is a key that may be missing."""
+    if session() is None or not has_some(given):
+        return given
+    return {MaybeKey(str(key), key.present) if type(key) is MaybeName else key: value for key, value in given.items()}

@@ -23,6 +23,7 @@ from stillgraph.operators.calls.cached import call_cached
 from stillgraph.operators.calls.functions import OTHERS
 from stillgraph.operators.calls.making import construct, make, refuse_spread
 from stillgraph.operators.calls.number_methods import is_declined, on_staged
+from stillgraph.operators.calls.some_keywords import has_some, on_each_path, settled
 from stillgraph.operators.containers import entries, lists, tables
 from stillgraph.operators.containers.consumers import join, known_or_list, taken
 from stillgraph.operators.containers.drawing import begun, drawing_call
@@ -93,6 +94,11 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
         return function.value.either(lambda value: call(getattr(value, function.name), *args, **kwargs))
     if isinstance(function, Unjoined):
         return function.either(lambda chosen: call(chosen, *args, **kwargs))
+    if kwargs and has_some(kwargs):
+        on_all_paths = settled(capture, function, args, kwargs)
+        if on_all_paths is None:
+            return on_each_path(capture, call, function, args, kwargs)
+        kwargs = on_all_paths
     if any(type(value) is kind for value in (*args, *kwargs.values()) for kind in _SEVERAL):
         message = "only the run knows how many arguments a call has: a list of unknown length stands behind its '*'"
         raise refuse("SG210", message, location=here())

@@ -81,6 +81,11 @@ def _hooks_before(module: torch.nn.Module) -> Iterator[Hook]:
         yield key, hook, key in module._forward_pre_hooks_with_kwargs
 
 
+def takes_hooks_with_keywords(module: torch.nn.Module) -> bool:
+    """Whether code of the user's gets the keywords of a call of a module, beside its ``forward``."""
+    return any(with_keywords for _, _, with_keywords in (*_hooks_before(module), *_hooks_after(module)))
+
+
 def _hooks_after(module: torch.nn.Module) -> Iterator[Hook]:
     for key, hook in [*internals._global_forward_hooks.items(), *module._forward_hooks.items()]:
         with_kwargs = key in module._forward_hooks_with_kwargs or key in internals._global_forward_hooks_with_kwargs

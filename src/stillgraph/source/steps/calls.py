@@ -30,6 +30,7 @@ def call(node: ast.Call, to: Rewriter) -> ast.expr:
     if callee is Callee.DEBUGGER:
         return _with_arguments(node, to.op("stopping", [node.func], node), to)
     starred = any(isinstance(argument, ast.Starred) for argument in node.args)
+    starred = starred or any(keyword.arg is None for keyword in node.keywords)
     asks = callee is Callee.LOCALS                              # `vars(obj)`, `dir(obj)`: an object, not the frame
     if callee is not Callee.ORDINARY and not asks and not (callee is Callee.PLAIN and starred):
         return _with_arguments(node, node.func, to)

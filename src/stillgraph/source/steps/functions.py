@@ -53,9 +53,17 @@ def function_body(node: ast.FunctionDef, class_name: str | None, to: Rewriter) -
     """The rewritten body of a function, its variables declared."""
     first = 1 if ast.get_docstring(node, clean=False) is not None else 0
     with to.inside(_function(node, class_name, to)):
-        body = to.statements(node.body[first:], Place())
+        body = [*_received(node, to), *to.statements(node.body[first:], Place())]
         declared = _declarations(node, to.frame, to)
     return [*node.body[:first], *declared, *body] or [ast.Pass(**build.span(node))]
+
+
+def _received(node: ast.FunctionDef, to: Rewriter) -> list[ast.stmt]:
+    """``kwargs = received(kwargs)`` for a function with ``**kwargs``."""
+    if node.args.kwarg is None:
+        return []
+    name, at = node.args.kwarg.arg, node.body[0]
+    return [ast.Assign([build.store(name, at)], to.op("received", [build.load(name, at)], at), **build.span(at))]
 
 
 def _declarations(node: ast.FunctionDef, frame: Frame, to: Rewriter) -> list[ast.stmt]:

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from stillgraph.core.diagnostics import Side
+from stillgraph.core.lookup import is_exactly
 from stillgraph.program.constants import Known
 from stillgraph.program.types import (
     JoinFailure,
@@ -223,7 +224,7 @@ class Joiner:
         if known is not None:
             return known
         first, second = self._parts(left, 0), self._parts(right, 1)
-        if {type(left), type(right)} <= {complex, StagedComplex}:
+        if is_exactly(left, _COMPLEX) and is_exactly(right, _COMPLEX):
             first, second = complex_parts(left), complex_parts(right)
         if first is not None and second is not None and wants_columns(first, second):
             return self._join_lists(left, right, first, second, place)
@@ -305,7 +306,7 @@ class Joiner:
 
     def _remembered(self, left: Any, right: Any, place: str, build: Build) -> Build:
         """A build whose result stands, on one path, for an object that was there before the two."""
-        if type(left) in (complex, StagedComplex):  # a number: nothing tells two of the same value apart
+        if is_exactly(left, _COMPLEX):  # a number: nothing tells two of the same value apart
             return build
         build = self._once(left, right, build)
         stood = (self._elsewhere(left, 0, right), self._elsewhere(right, 1, left))
@@ -550,6 +551,9 @@ class Joiner:
             )
             return replace(type_, shape=shape)
         return type_
+
+
+_COMPLEX = (complex, StagedComplex)
 
 
 def _are_unlike_callables(first: Parts, second: Parts) -> bool:

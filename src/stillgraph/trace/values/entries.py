@@ -88,6 +88,22 @@ class MaybeKey(Staged):
     __truediv__ = __rtruediv__ = __mod__ = __neg__ = _refuse
 
 
+class MaybeName(str):
+    """The name of a keyword that a call has only where ``present`` is true, on its way to a function's ``**kwargs``.
+
+    To Python it is the name. So it may go only where `some_keywords` says, and `received` takes it there.
+    """
+
+    present: Any
+
+    @classmethod
+    def of(cls, key: MaybeKey) -> MaybeName:
+        """The name for a key."""
+        made = cls(key.key)
+        made.present = key.present
+        return made
+
+
 class Table(Staged):
     """Stands in a dict or set for all its keys, which are numbers that only the run knows, and for what it has by them.
 
