@@ -55,6 +55,28 @@ def nlargest(n: Any, iterable: Any, key: Any = None) -> Any:
     return _best(n, iterable, key, True)
 
 
+def merge(*parts: Any, key: Any = None, reverse: Any = False) -> Any:
+    """``heapq.merge`` of lists and tuples: by a heap of the next element of each, and of how far each is."""
+    step, is_before = (-1, _is_more) if reverse else (1, _is_less)
+    heap: Any = []
+    for which, part in enumerate(parts):
+        if len(part) > 0:
+            heap.append((part[0] if key is None else key(part[0]), which * step, 0, part[0]))
+    _heaped(heap, is_before)
+    while len(heap) > 0:
+        _, order, place, value = heap[0]
+        yield value
+        for which, part in enumerate(parts):
+            if len(part) == 0 or order != which * step:
+                continue
+            if place + 1 < len(part):
+                following = part[place + 1]
+                rank = following if key is None else key(following)
+                _replaced(heap, (rank, order, place + 1, following), is_before)
+            else:
+                _popped(heap, is_before)
+
+
 def _best(n: Any, iterable: Any, key: Any, largest: Any) -> Any:
     """The best of some elements, in order: by a heap of as many, in which the worst of them is in front."""
     if hasattr(iterable, "__len__") and n >= len(iterable):

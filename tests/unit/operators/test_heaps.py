@@ -85,9 +85,35 @@ def of_known(x: Tensor) -> Any:
     return x + least, heap, heapq.nlargest(2, heap), bisect.bisect(heap, 2)
 
 
+def merged(x: Tensor) -> Any:
+    some, others = sorted(x.tolist()[:2]), [x[2].item(), 5.0]
+    down = heapq.merge(sorted(x.tolist()[:2], reverse=True), [2.5, 0.5], reverse=True)
+    return list(heapq.merge(some, [], others, [1, 2])), list(down), list(heapq.merge(some))
+
+
+def merged_by_key(x: Tensor) -> Any:
+    pairs = [(x[1].item(), "b"), (9.0, "c")]
+    return list(heapq.merge([(x[0].item(), "a")], pairs, key=lambda pair: pair[0]))
+
+
+def merged_in_a_loop(x: Tensor) -> Any:
+    total, kept = 0.0, [v for v in x.tolist() if v > 0.5]
+    for v in heapq.merge(kept, [0.5, 1.5]):
+        if v > 1:
+            total = total * 2 + v
+        if total > 6:
+            break
+    return total
+
+
+def merged_of_tuples(x: Tensor) -> Any:
+    return [i for _, i in heapq.merge([(x[0].item(), 0), (5.0, 1)], ((x[1].item(), 2),))], list(heapq.merge([1], [0]))
+
+
 INPUTS = (t([3.0, 1.0, 2.0, 4.0]), t([0.1, 2.0, 0.05, 2.0]), t([float("nan"), 1.0, -2.0, 3.0]))
 CASES: tuple[Callable[[Tensor], Any], ...] = (
     *(pushed_and_popped, of_tuples, of_tensors, of_tuples_of_tensors, the_best, the_best_by_key),
+    *(merged, merged_by_key, merged_in_a_loop, merged_of_tuples),
     *(bisected, bisected_by_key, inserted, on_one_path, of_known),
 )
 
@@ -97,7 +123,7 @@ def test_agrees(function: Callable[[Tensor], Any]) -> None:
     agree(function, *INPUTS)
 
 
-@pytest.mark.parametrize("function", [of_tuples_of_tensors, bisected])
+@pytest.mark.parametrize("function", [of_tuples_of_tensors, bisected, merged, merged_in_a_loop])
 def test_without_a_full_graph(function: Callable[[Tensor], Any]) -> None:
     captured = sg.to_static(function, backend="eager", full_graph=False)
     assert repr([captured(x) for x in INPUTS]) == repr([function(x) for x in INPUTS])

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Callable
 from types import FunctionType
 from typing import Any
 
 import torch
 
+from stillgraph.core.lookup import is_exactly
 from stillgraph.operators.containers import lists
 from stillgraph.operators.containers.stores import CONTAINERS, note_contents
+from stillgraph.operators.control_flow.generators import Produced
 from stillgraph.polyfills.checks import POLYFILLS as CHECKS
 from stillgraph.polyfills.control_flow import POLYFILLS as CONTROL_FLOW
 from stillgraph.polyfills.ordered import POLYFILLS as ORDERED
+from stillgraph.polyfills.ordered import merge
 from stillgraph.trace.capture.session import session
 
 
@@ -47,7 +51,25 @@ def _followed_unless_plain(function: Callable[..., Any], polyfill: Callable[...,
     return called
 
 
+def _merge(*parts: Any, key: Any = None, reverse: Any = False) -> Any:
+    """``heapq.merge`` of lists and tuples; from anything else Python draws, as it does."""
+    capture = session()
+    assert capture is not None and isinstance(merge, FunctionType)
+    is_plain = not any(map(lists.is_spread, parts)) and all(
+        type(leaf) in _PLAIN for leaf in torch.utils._pytree.tree_leaves((parts, key))
+    )
+    turned = capture.turn_inside_out(merge) if all(is_exactly(each, (list, tuple)) for each in parts) else None
+    if is_plain or turned is None:
+        return heapq.merge(*parts, key=key, reverse=reverse)
+    (inside_out, emit), options = turned, {"key": key, "reverse": reverse}
+    return Produced(
+        lambda takes: inside_out(*parts, **options, **{emit: takes}),
+        lambda: _followed(merge)(*parts, **options),
+    )
+
+
 MEANINGS: dict[Any, Callable[..., Any]] = {
     **{function: _followed(polyfill) for table in (CHECKS, CONTROL_FLOW) for function, polyfill in table.items()},
     **{function: _followed_unless_plain(function, polyfill) for function, polyfill in ORDERED.items()},
+    heapq.merge: _merge,
 }
