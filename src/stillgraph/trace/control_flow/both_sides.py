@@ -15,8 +15,9 @@ from typing import Any
 import torch
 from torch import fx
 
-from stillgraph.core.diagnostics import CaptureError, Refusal, refuse
+from stillgraph.core.diagnostics import CaptureError, MisreadError, Refusal, refuse
 from stillgraph.program.program import Split
+from stillgraph.program.types import JoinFailure
 from stillgraph.trace.code.frames import here
 from stillgraph.trace.control_flow.maybe_none import as_python
 from stillgraph.trace.control_flow.maybe_number import (
@@ -212,7 +213,7 @@ class BothSides(Narrowing):
                 if function is not None:
                     return change_in_place(self, function, args[0], args[1])
                 func = by_operator(func)
-            return super().__torch_function__(func, types, args, kwargs)
+            return self._of_plain_truth(func, types, args, kwargs)
         given = args, kwargs or {}
         unjoined = several_in(given)
         if unjoined is None:
@@ -222,6 +223,24 @@ class BothSides(Narrowing):
             return self.__torch_function__(func, types, *exchanged(given, unjoined, value))
 
         return self.either(unjoined, one)
+
+    def _of_plain_truth(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        """A torch function of values; where it takes a truth value of the run for a plain one alone, of each truth."""
+        try:
+            return super().__torch_function__(func, types, args, kwargs)
+        except Refusal as refused:
+            if not isinstance(refused.error, MisreadError):
+                raise
+            given = args, kwargs or {}
+            flag = next((leaf for leaf in torch.utils._pytree.tree_leaves(given) if isinstance(leaf, StagedBool)), None)
+            if flag is None:
+                raise
+
+        def of_truth(value: bool) -> Any:
+            return self._of_plain_truth(func, types, *exchanged(given, flag, value))
+
+        failure = JoinFailure("SG203", "it is True or False")
+        return self.either(Unjoined(flag, True, False, "the truth value", failure), of_truth)
 
     def either(self, value: Unjoined, use: Callable[[Any], Any]) -> Any:
         """Do something for both sides of an unjoined value, in the arms of a branch; what they leave is joined."""
