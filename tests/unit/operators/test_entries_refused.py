@@ -138,10 +138,6 @@ def in_a_display(x: Tensor) -> Any:
     return {"b": 1, **half(x)}
 
 
-def as_keywords(x: Tensor) -> Any:
-    return dict(**half(x))
-
-
 @pytest.mark.parametrize(
     ("function", "code"),
     [
@@ -155,7 +151,6 @@ def as_keywords(x: Tensor) -> Any:
         (printed, "SG211"),
         (named, "SG211"),
         (in_a_display, "SG211"),
-        (as_keywords, "SG211"),
         (lambda x: iter(half(x)), "SG211"),
         (lambda x: collections.OrderedDict(half(x)), "SG211"),
     ],

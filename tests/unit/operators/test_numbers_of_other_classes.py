@@ -179,7 +179,6 @@ REFUSED = (
     lambda n: n in [numpy.float32(0.1)],
     lambda n: (n & Flags.READ).name,
     lambda n: type(n & Flags.READ),
-    lambda n: Mode(n),
 )
 
 

@@ -136,7 +136,8 @@ def test_all_that_stands_for_values_is_known_by_name() -> None:
     assert found | stand_ins <= known, found | stand_ins - known
 
 
-_ABSTRACT = {"Count", "Indexed", "Listed", "_View"}  # what no error of Python's tells of
+# What no error of Python's tells of:
+_ABSTRACT = {"Count", "Indexed", "Listed", "OfComplex", "Watching", "WatchingIterator", "_View"}
 
 
 def _all_below(kind: type) -> set[type]:

@@ -38,6 +38,7 @@ WHAT: dict[str, Any] = {
     "written_elsewhere": {1: []},
     "promote": WHERE,
     "object": WHERE,
+    "first_by_loop": WHERE,
 }
 
 

@@ -108,14 +108,6 @@ def test_a_mode_left_switched() -> None:
 
 
 # ---- a hint is about what the code does
-def names_what_it_catches(x: Tensor) -> Any:
-    try:
-        return torch.linalg.cholesky(x.diag())
-    except (ValueError, RuntimeError) as error:
-        print(type(error).__name__)
-    return x
-
-
 def iterates_a_loader(x: Tensor) -> Any:
     for batch in LOADER:
         x = x + batch.sum()
@@ -139,7 +131,6 @@ TABLE = {"k": 0}
 @pytest.mark.parametrize(
     ("function", "hint"),
     [
-        (names_what_it_catches, "Write a handler for each class of exception"),
         (iterates_a_loader, "call the static function with each batch"),
         (advances_on_a_path, "Advance it before the branch"),
         (changes_what_a_path_exchanged, "Change each by its own name, in a branch of its own"),
