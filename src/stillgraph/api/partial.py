@@ -15,12 +15,12 @@ from stillgraph.api.left_whole import is_awaited
 from stillgraph.api.plan import Plan
 from stillgraph.api.static import Static
 from stillgraph.core.diagnostics import refuse
-from stillgraph.operators.calls.calls import mode_decorated
 from stillgraph.program.program import Program
 from stillgraph.runtime.calls.bound_function import BoundStaticFunction
 from stillgraph.runtime.calls.cache import CacheInfo
 from stillgraph.runtime.native.tracebacks import present, presenting
 from stillgraph.settings import SETTINGS
+from stillgraph.trace.code.frames import mode_decorated
 from stillgraph.trace.guards.knowledge import Options
 
 NO_WHOLE = (

@@ -178,15 +178,6 @@ def a_dict_given_to_python(x: Tensor) -> Any:
 
 
 @refused("SG211", X)
-def changed_while_run_over(x: Tensor) -> Any:
-    options = {"a": x}
-    for key in options:
-        if x.sum() > 0:
-            options[key + "b"] = x
-    return options
-
-
-@refused("SG211", X)
 def a_set_hashed(x: Tensor) -> Any:
     kinds = {"a"}
     if x.sum() > 0:

@@ -22,6 +22,7 @@ from stillgraph.operators.names.booleans import not_
 from stillgraph.operators.names.strings import require
 from stillgraph.trace.capture.session import Session, session
 from stillgraph.trace.control_flow.staging import branch, continue_
+from stillgraph.trace.control_flow.unjoined import ON_STACK
 from stillgraph.trace.heap.exits import Exit
 from stillgraph.trace.heap.journal import CellPlace, PassingPlace, Variable
 
@@ -230,7 +231,7 @@ def places(
         value = contents(cell)
         if type(value) is Parcel and lowest <= number < frame.depth and number in needed and not is_opaque(value.value):
             open_written(frame, cell, value)
-        (keeps if number in needed else drops).append(PassingPlace(cell, f"a value on the stack ({number})"))
+        (keeps if number in needed else drops).append(PassingPlace(cell, f"{ON_STACK} ({number})"))
     return keeps, drops
 
 

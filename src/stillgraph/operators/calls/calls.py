@@ -63,7 +63,7 @@ from stillgraph.operators.torch.plain_arguments import is_torch_builtin, takes_k
 from stillgraph.operators.torch.wrappers import WRAPPERS, refuse_unseen
 from stillgraph.trace.capture.session import Session, session
 from stillgraph.trace.code.compiled import behind_compiler
-from stillgraph.trace.code.frames import here, is_transform, surrounds_with_mode
+from stillgraph.trace.code.frames import here, is_transform, mode_decorated
 from stillgraph.trace.code.signals import Restart
 from stillgraph.trace.control_flow.both_sides import several_in
 from stillgraph.trace.control_flow.maybe_none import is_read_first
@@ -95,7 +95,7 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
     if isinstance(function, Unjoined):
         return function.either(lambda chosen: call(chosen, *args, **kwargs))
     if kwargs and has_some(kwargs):
-        on_all_paths = settled(capture, function, args, kwargs)
+        on_all_paths = None if has_meaning(function) else settled(capture, function, args, kwargs)
         if on_all_paths is None:
             return on_each_path(capture, call, function, args, kwargs)
         kwargs = on_all_paths
@@ -335,17 +335,6 @@ def assigned_outer_variables(code: CodeType) -> tuple[str, ...]:
         if isinstance(constant, CodeType):
             names.update(assigned_outer_variables(constant))
     return tuple(name for name in code.co_freevars if name in names)
-
-
-def mode_decorated(function: FunctionType) -> tuple[Any, Any] | None:
-    """What is behind a function that a torch mode decorates (``@torch.no_grad()``): the mode and the function."""
-    code = function.__code__
-    if not surrounds_with_mode(code):
-        return None
-    cells = dict(zip(code.co_freevars, (c.cell_contents for c in function.__closure__ or ())))
-    if {"autocast_instance", "func"} <= cells.keys():
-        return lambda: cells["autocast_instance"], cells["func"]
-    return (cells["ctx_factory"], cells["func"]) if {"ctx_factory", "func"} <= cells.keys() else None
 
 
 _DISPATCHING = functools.singledispatch(id).__code__  # type: ignore[attr-defined]  # of what it makes, a function

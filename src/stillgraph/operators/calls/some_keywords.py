@@ -9,10 +9,11 @@ from typing import Any
 
 import torch
 
+from stillgraph.core.diagnostics import refuse
 from stillgraph.operators.control_flow.branches import select
 from stillgraph.operators.torch.modules import takes_hooks_with_keywords
 from stillgraph.trace.capture.session import Session
-from stillgraph.trace.code.frames import surrounds_with_mode
+from stillgraph.trace.code.frames import here, mode_decorated
 from stillgraph.trace.values.entries import MaybeName
 
 Keywords = dict[str, Any]
@@ -36,8 +37,8 @@ def settled(capture: Session, function: Any, args: tuple[Any, ...], kwargs: Keyw
         return settled(capture, function.__func__, (function.__self__, *args), kwargs)
     if not isinstance(function, FunctionType):
         return None
-    if surrounds_with_mode(function.__code__):
-        return kwargs
+    if mode_decorated(function) is not None:
+        return kwargs  # what the mode decorates gets them
     return _bound(capture, function, args, kwargs) if _is_followed(capture, function) else None
 
 
@@ -79,7 +80,15 @@ def _defaults(function: FunctionType) -> Keywords:
 def on_each_path(
     capture: Session, call: Callable[..., Any], function: Any, args: tuple[Any, ...], kwargs: Keywords
 ) -> Any:
-    """The call with the first of the keywords that may be missing, and the call without it."""
+    """The call with the first of the keywords that may be missing, and the call without it.
+
+    Raises:
+        CaptureError: there is no full graph. Python makes the call then: what is called could break the program in
+            one of the two calls, and would go on from there on both paths.
+    """
+    if capture.for_segments:
+        names = " and ".join(repr(str(name)) for name in kwargs if type(name) is MaybeName)
+        raise refuse("SG211", f"only the run knows whether a call has the keyword {names}", location=here())
     first = next(name for name in kwargs if type(name) is MaybeName)
     there = {str(name) if name is first else name: value for name, value in kwargs.items()}
     missing = {name: value for name, value in kwargs.items() if name is not first}

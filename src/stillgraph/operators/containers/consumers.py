@@ -33,7 +33,7 @@ from stillgraph.trace.capture.session import Session, session
 from stillgraph.trace.code.frames import called, here
 from stillgraph.trace.code.signals import Diverged
 from stillgraph.trace.control_flow.arms import emit_raise
-from stillgraph.trace.control_flow.both_sides import several_in
+from stillgraph.trace.control_flow.both_sides import several_in, several_in_key
 from stillgraph.trace.control_flow.narrowing import exchanged
 from stillgraph.trace.control_flow.staging import branch
 from stillgraph.trace.control_flow.unjoined import Unjoined
@@ -115,7 +115,7 @@ def _put_into_deque(put: Callable[[Any, Any], None]) -> Callable[[Any, Any], Non
 
 def _by_entry_method(name: str) -> Callable[[Any, Any], None]:
     def step(target: Any, value: Any) -> None:
-        several = several_in(value)
+        several = several_in_key(value)
         if several is not None:
             several.either(lambda chosen: step(target, exchanged(value, several, chosen)))
             return
@@ -134,7 +134,7 @@ def _put_pair(target: Any, pair: Any) -> None:
     items = [*pair]
     if len(items) != 2:
         raise ValueError(f"dictionary update sequence element has length {len(items)}; 2 is required")
-    several = several_in(items[0])
+    several = several_in_key(items[0])
     if several is not None:
         several.either(lambda chosen: _put_pair(target, (exchanged(items[0], several, chosen), items[1])))
         return

@@ -27,7 +27,7 @@ from stillgraph.program.facts.module_tables import past_class
 from stillgraph.program.guards import Attribute, Source, item_of
 from stillgraph.trace.capture.session import Session, session
 from stillgraph.trace.code.frames import here
-from stillgraph.trace.control_flow.both_sides import several_in
+from stillgraph.trace.control_flow.both_sides import several_in, several_in_key
 from stillgraph.trace.control_flow.maybe_number import change_in_place, may_be_number
 from stillgraph.trace.control_flow.narrowing import exchanged
 from stillgraph.trace.control_flow.staging import branch
@@ -283,7 +283,7 @@ def set_item(target: Any, key: Any, value: Any) -> None:
     if isinstance(target, Unjoined):
         target.either(lambda v: set_item(v, key, value))
         return
-    several = several_in(key)
+    several = several_in_key(key) if isinstance(target, dict) else several_in(key)
     if several is not None:
         several.either(lambda v: set_item(target, exchanged(key, several, v), value))
         return

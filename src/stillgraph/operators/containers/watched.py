@@ -150,8 +150,10 @@ def before_change(capture: Session, container: Any, method: Method | None) -> No
     keeps_order = isinstance(container, list) or (type(container) is dict and (method is None or method[0] in _ADDING))
     if not keeps_order and any(_is_run_over(container, value) for value, _ in capture.finder.arguments):
         raise refuse_unknown("SG211", "a dict, set or deque is changed while Python runs over it", container)
-    for watch in [each for each in capture.iterators.watches if each.container is container and method is not None]:
-        watch.before(*method)  # type: ignore[misc]  # it is not None
+    if method is None:
+        return
+    for watch in [each for each in capture.iterators.watches if each.container is container]:
+        watch.before(*method)
 
 
 Method = tuple[str, tuple[Any, ...]]

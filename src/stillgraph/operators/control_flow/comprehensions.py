@@ -13,7 +13,7 @@ from stillgraph.operators.control_flow.generators import Produced
 from stillgraph.operators.control_flow.loops import for_
 from stillgraph.operators.control_flow.truth import truth
 from stillgraph.trace.capture.session import session
-from stillgraph.trace.control_flow.both_sides import several_in
+from stillgraph.trace.control_flow.both_sides import several_in_key
 from stillgraph.trace.control_flow.narrowing import exchanged
 from stillgraph.trace.control_flow.staging import branch
 from stillgraph.trace.control_flow.unjoined import Unjoined
@@ -68,7 +68,7 @@ def _comprehended(iterable: Any, element: Element, test: Element | None, flat: b
 def add_to_set(result: set[Any], value: Any) -> None:
     """``result.add(value)``, as the program has it."""
     capture: Any = session()
-    several = several_in(value)
+    several = several_in_key(value)
     if capture is None:
         result.add(value)
     elif several is not None:

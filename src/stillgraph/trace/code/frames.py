@@ -292,3 +292,14 @@ def name_of(value: Any) -> str | None:
                     return found
             frame = None if frame is call.outside else frame.f_back
     return None
+
+
+def mode_decorated(function: FunctionType) -> tuple[Any, Any] | None:
+    """What is behind a function that a torch mode decorates (``@torch.no_grad()``): the mode and the function."""
+    code = function.__code__
+    if not surrounds_with_mode(code):
+        return None
+    cells = dict(zip(code.co_freevars, (c.cell_contents for c in function.__closure__ or ())))
+    if {"autocast_instance", "func"} <= cells.keys():
+        return lambda: cells["autocast_instance"], cells["func"]
+    return (cells["ctx_factory"], cells["func"]) if {"ctx_factory", "func"} <= cells.keys() else None

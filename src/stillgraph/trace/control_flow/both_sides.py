@@ -29,7 +29,7 @@ from stillgraph.trace.control_flow.maybe_number import (
 )
 from stillgraph.trace.control_flow.narrowing import Narrowing, exchanged, leaves
 from stillgraph.trace.control_flow.staging import branch
-from stillgraph.trace.control_flow.unjoined import Picked, Unjoined, alternatives, is_lost
+from stillgraph.trace.control_flow.unjoined import Picked, Unjoined, alternatives, is_lost, may_be_tensors
 from stillgraph.trace.fakes.spelling import is_autograd_function
 from stillgraph.trace.fakes.symbolic import DATA_DEPENDENT
 from stillgraph.trace.heap.exits import Exit, Return
@@ -49,6 +49,18 @@ _COMPARISONS = frozenset({"lt", "le", "gt", "ge", "eq", "ne"})
 def several_in(value: Any) -> Unjoined | None:
     """The first value without a join that is in one, be it the bound of a slice."""
     return next((each for each in leaves(value) if isinstance(each, Unjoined)), None)
+
+
+def several_in_key(key: Any) -> Unjoined | None:
+    """As `several_in`, for a key that is put into a dict or set.
+
+    Raises:
+        CaptureError: a path leaves a tensor, which is no key on any path: what is told is why it has no join.
+    """
+    several = several_in(key)
+    if several is not None and may_be_tensors(several):
+        several.refuse()
+    return several
 
 
 def _goes_on_in(value: Any, sides: tuple[Any, Any]) -> bool:

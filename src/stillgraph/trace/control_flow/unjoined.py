@@ -75,6 +75,9 @@ def alternatives(value: Unjoined) -> Alternatives:
     return found if isinstance(found, Alternatives) else found.alternatives()
 
 
+ON_STACK = "a value on the stack"
+"""The name of a place that code has no name for."""
+
 _ALTERNATIVES = "stillgraph alternatives"  # no name that anybody writes as an attribute
 
 
@@ -115,11 +118,11 @@ class Unjoined(Several):
         """
         failure = alternatives(self).failure
         place = failure.place or alternatives(self).place
-        raise refuse_join((is_result(place) and name_of(self)) or place, failure)
+        raise refuse_join((_is_nameless(place) and name_of(self)) or place, failure)
 
     def __hash__(self) -> int:
         recorder = current()
-        if recorder is not None:
+        if recorder is not None and not may_be_tensors(self):
             recorder.tensor_demanded(self, "hash")
         return self.refuse()
 
@@ -141,13 +144,13 @@ class Unjoined(Several):
         self.refuse()
 
     def __getattr__(self, name: str) -> Any:
-        if name in _OF_CLASSES and all(isinstance(side, (type, FunctionType)) for side in _sides(self)):
+        if name in _OF_CLASSES and all(isinstance(side, (type, FunctionType)) for side in sides_of(self)):
             return self.either(lambda v: getattr(v, name))
         if name.startswith("stillgraph_"):
             raise AttributeError(name)  # a mark of ours, which it does not have
         if name.startswith("__"):
             self.refuse()
-        if all(callable(getattr(type(side), name, None)) for side in _sides(self)):
+        if all(callable(getattr(type(side), name, None)) for side in sides_of(self)):
             return UnjoinedMethod(self, name)
         methods: list[Any] = []
 
@@ -178,13 +181,21 @@ _OF_ANY_CLASS = ("__doc__", "__module__")
 """What is found in the class of any value, so that no ``__getattr__`` is asked."""
 
 
-def _sides(value: Unjoined) -> Iterator[Any]:
+def sides_of(value: Unjoined) -> Iterator[Any]:
     """What an unjoined value may be: one of two, or of more where those are unjoined again."""
     for side in (alternatives(value).left, alternatives(value).right):
         if isinstance(side, Unjoined) and not is_lost(side):
-            yield from _sides(side)
+            yield from sides_of(side)
         else:
             yield side
+
+
+def may_be_tensors(value: Unjoined) -> bool:
+    """Whether a path leaves a tensor, or a tuple with one: no key on any path, so there is nothing to look up."""
+    if is_lost(value):
+        return False
+    leaves = torch.utils._pytree.tree_leaves([*sides_of(value)])
+    return any(isinstance(leaf, torch.Tensor) for leaf in leaves)
 
 
 class Picked(Unjoined):
@@ -278,7 +289,7 @@ class UnjoinedMethod:
     name: str
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if not all(map(is_leaf, _sides(self.value))):
+        if not all(map(is_leaf, sides_of(self.value))):
             self.value.refuse()
         return self.value.either(lambda v: getattr(v, self.name)(*args, **kwargs))
 
@@ -334,7 +345,7 @@ _give_operators()
 
 def refuse_join(place: str, failure: JoinFailure) -> BaseException:
     """The error for a place whose two values have no join."""
-    if failure.place is not None and not is_result(failure.place):
+    if failure.place is not None and not _is_nameless(failure.place):
         place = failure.place
     message = f"{failure.message.removesuffix('.')} (in {quoted(place)})"
     return refuse(failure.code, message, location=here(), hint=_hint(place, failure), sides=failure.sides)
@@ -352,6 +363,10 @@ def named(place: Place) -> str:
 def is_result(place: str) -> bool:
     """Whether a place is what a block gives: of a function, of a conditional expression."""
     return place == "the result" or place.startswith("return")
+
+
+def _is_nameless(place: str) -> bool:
+    return is_result(place) or place.startswith(ON_STACK)
 
 
 def quoted(place: str) -> str:

@@ -31,7 +31,13 @@ def run(symbolic: Symbolic, func: Callable[..., Any], args: Any, kwargs: Any, ca
     if not any(open_dims.values()):
         return call()
     with symbolic.unremembered():
+        if len(tensors) < 2 and getattr(func, "__name__", "") not in _STRETCHING:
+            return call()
         return _run_open(symbolic, func, args, kwargs, call, tensors, open_dims)
+
+
+_STRETCHING = frozenset({"expand", "broadcast_to"})
+"""The functions that stretch one tensor alone, to sizes that they are given."""
 
 
 def _run_open(
