@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import collections
+import dataclasses
+import functools
 from typing import Any
 
 import pytest
 import torch
 from torch import Tensor, nn
 
+import stillgraph as sg
 from tests.unit.trace.agreement import agree
 
 INPUTS = [(torch.tensor(each),) for each in ([1.0, 2.0], [-1.0, -2.0], [3.0, -5.0], [-3.0, 5.0])]
@@ -96,7 +100,71 @@ def beside_others(x: Tensor) -> Any:
     return scaled(x, **{"scale": 3.0, **options(x)}, twice=x)
 
 
+@dataclasses.dataclass
+class Settings:
+    by: int = 1
+    name: str = "a"
+
+
+SETTINGS = Settings()
+Pair = collections.namedtuple("Pair", "first second", defaults=(5,))
+
+
+@torch.no_grad()
+def under_a_mode(x: Tensor, by: int = 1, **rest: Any) -> Any:
+    return x * by + len(rest)
+
+
+@functools.singledispatch
+def dispatching(x: Any, by: int = 1) -> Any:
+    return by
+
+
+def counted(depth: int, **rest: Any) -> int:
+    return len(rest) if depth == 0 else counted(depth - 1, **rest)
+
+
+class Hooked(nn.Module):
+    def forward(self, x: Tensor, **rest: Any) -> Tensor:
+        return x * (1 + len(rest))
+
+
+HOOKED = Hooked()
+HOOKED.register_forward_pre_hook(lambda module, args, kwargs: (args, {**kwargs, "z": 1}), with_kwargs=True)
+
+
+def _by(x: Tensor) -> dict[str, Any]:
+    made = {}
+    if x.sum() > 0:
+        made["by"] = 7
+    return made
+
+
+def of_what_python_makes(x: Tensor) -> Any:
+    made = {}
+    if x.sum() > 0:
+        made["second"] = 7
+    return dataclasses.replace(SETTINGS, **_by(x)).by, Pair(first=1, **made).second, made
+
+
+def of_decorated(x: Tensor) -> Any:
+    return under_a_mode(x, **_by(x)), under_a_mode(x, **options(x)).sum(), dispatching(x, **_by(x))
+
+
+def of_recursion(x: Tensor) -> Any:
+    return counted(3, **_by(x))
+
+
+def of_a_hooked_module(x: Tensor) -> Any:
+    return HOOKED(x, **_by(x)), HOOKED.forward(x, **_by(x))
+
+
+def of_a_partial(x: Tensor) -> Any:
+    return functools.partial(scaled, x, **options(x))(), functools.partial(scaled, x)(**options(x))
+
+
 FUNCTIONS = [
+    *(of_what_python_makes, of_decorated, of_recursion, of_a_hooked_module, of_a_partial),
     *(of_a_function, through_another, under_an_old_name, of_a_module, of_torch, of_a_class, of_a_lambda),
     beside_others,
 ]
@@ -105,3 +173,36 @@ FUNCTIONS = [
 @pytest.mark.parametrize("function", FUNCTIONS, ids=lambda each: each.__name__)
 def test_each_path_calls_with_its_own(function: Any) -> None:
     agree(function, *INPUTS)
+
+
+def in_python(by: int) -> int:
+    open("/dev/null").close()  # what no program does
+    return by
+
+
+def with_python_in_between(x: Tensor) -> Any:
+    try:
+        return in_python(**_by(x))
+    except TypeError:
+        return 0
+
+
+class Counting(type):
+    def __call__(cls, *args: Any, **rest: Any) -> Any:
+        return super().__call__(*args, **rest)
+
+
+class Counted(metaclass=Counting):
+    def __init__(self, by: int = 1) -> None:
+        self.by = by
+
+
+def of_a_metaclass(x: Tensor) -> Any:
+    return Counted(**_by(x)).by
+
+
+@pytest.mark.parametrize("function", [with_python_in_between, of_a_metaclass, *FUNCTIONS], ids=lambda each: each.__name__)
+def test_without_a_full_graph_no_path_goes_on_as_another(function: Any) -> None:
+    static = sg.to_static(function, full_graph=False)
+    for (x,) in (*INPUTS, *INPUTS):
+        assert str(static(x)) == str(function(x))

@@ -115,10 +115,10 @@ def _beginning(function: FunctionType, segment: Segment | None) -> Callable[...,
             frame.made_in = weakref.ref(capture)
             if segment is not None:
                 segment.begins(frame)
+        if function.__code__.co_flags & inspect.CO_VARKEYWORDS:  # the last parameter
+            values = (*values[:-1], received(values[-1]))
         for cell, value in zip(frame.slots, values):
             cell.cell_contents = value
-        if function.__code__.co_flags & inspect.CO_VARKEYWORDS:
-            cell.cell_contents = received(values[-1])
         return frame
 
     return begin

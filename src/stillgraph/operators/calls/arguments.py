@@ -27,13 +27,16 @@ def keywords(given: Any) -> Any:
     """
     if session() is None or container_of(given) is None:
         return given
-    if all(type(key) is not MaybeKey or (key.rank is None and isinstance(key.key, str)) for key in given) and (
-        table_of(given) is None
-    ):
+    if table_of(given) is None and all(map(_may_be_name, given)):
         return {MaybeName.of(key) if type(key) is MaybeKey else key: value for key, value in given.items()}
     message = f"only the run knows which keywords a call has: they are those of {called(given)}, {some_keys(given)}"
     hint = "Give the dict its keys before the branch, with the values that the function has for them by default."
     raise refuse_unknown("SG211", message, given, hint=hint)
+
+
+def _may_be_name(key: Any) -> bool:
+    """Whether a key may name a keyword; one that may be missing has to have its place among the others."""
+    return type(key) is not MaybeKey or (key.rank is None and isinstance(key.key, str))
 
 
 def received(given: dict[str, Any]) -> dict[Any, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import CellType, CodeType, FunctionType, MappingProxyType, MethodType
@@ -87,6 +88,8 @@ def _function_parts(function: FunctionType) -> Parts:
         made = FunctionType(code, function.__globals__, context.name, tuple(rest[:count]) or None, closure or None)
         made.__qualname__, made.__doc__, made.__module__ = context.qualname, context.doc, context.module
         made.__annotations__ = function.__annotations__
+        if sys.version_info >= (3, 12):
+            made.__type_params__ = function.__type_params__
         if context.keywords is not None:
             made.__kwdefaults__ = dict(zip(context.keywords, rest[count:]))
         made.__dict__.update(zip(context.attributes, rest[count + len(keywords or ()) :]))

@@ -31,6 +31,9 @@ class Stage(enum.IntEnum):
 class Kind(Generic[G]):
     """What is done with the guards of one class. Each kind of guard is one subclass.
 
+    A kind gives `why`, and either `miss` or, where guards are checked together, `write` (tests/structure/test_guards.py
+    asks each for both). What is only read (`inputs.py`) gives `write` alone.
+
     Attributes:
         cost: the place among the guards on one source; the cheap ones are checked first.
         stage: when a guard is checked that is not on arguments alone.
