@@ -201,7 +201,10 @@ def of_a_metaclass(x: Tensor) -> Any:
     return Counted(**_by(x)).by
 
 
-@pytest.mark.parametrize("function", [with_python_in_between, of_a_metaclass, *FUNCTIONS], ids=lambda each: each.__name__)
+WITH_PYTHON = [with_python_in_between, of_a_metaclass, *FUNCTIONS]
+
+
+@pytest.mark.parametrize("function", WITH_PYTHON, ids=lambda each: each.__name__)
 def test_without_a_full_graph_no_path_goes_on_as_another(function: Any) -> None:
     static = sg.to_static(function, full_graph=False)
     for (x,) in (*INPUTS, *INPUTS):

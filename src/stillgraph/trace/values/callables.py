@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import CellType, CodeType, FunctionType, MappingProxyType, MethodType
@@ -86,10 +85,10 @@ def _function_parts(function: FunctionType) -> Parts:
     def rebuild(children: list[Any]) -> FunctionType:
         closure, rest = tuple(children[: len(cells)]), children[len(cells) :]
         made = FunctionType(code, function.__globals__, context.name, tuple(rest[:count]) or None, closure or None)
-        made.__qualname__, made.__doc__, made.__module__ = context.qualname, context.doc, context.module
-        made.__annotations__ = function.__annotations__
-        if sys.version_info >= (3, 12):
-            made.__type_params__ = function.__type_params__
+        for attribute in functools.WRAPPER_ASSIGNMENTS:  # annotations, and type parameters from Python 3.12
+            setattr(made, attribute, getattr(function, attribute))
+        made.__name__, made.__qualname__ = context.name, context.qualname
+        made.__doc__, made.__module__ = context.doc, context.module
         if context.keywords is not None:
             made.__kwdefaults__ = dict(zip(context.keywords, rest[count:]))
         made.__dict__.update(zip(context.attributes, rest[count + len(keywords or ()) :]))
