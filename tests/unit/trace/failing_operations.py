@@ -76,7 +76,6 @@ OPERATIONS: dict[str, str] = {
     'dropout': 'F.dropout(x,float(v)*5)',
     'nanquant': 'torch.quantile(x,float(v)*5)',
     'svd nan': "torch.linalg.svd(torch.full((2,2),float('nan'))*v)",
-    'eig nan': "torch.linalg.eigvals(torch.full((2,2),float('nan'))*v)",
     'det': "torch.logdet(torch.full((2,2),float('nan'))*v)",
     'pinv': "torch.linalg.eigh(torch.full((2,2),float('nan'))*v)",
     'lstsq': 'torch.linalg.lu_factor(torch.zeros(2,2)*v)',

@@ -39,7 +39,7 @@ _OF_SIZES = frozenset(
 )
 """What takes sizes and positions behind its tensor, which may be tensors of whole numbers."""
 
-_ALONG = frozenset({"softmax", "log_softmax", "sort", "argsort"})
+_ALONG = frozenset({"softmax", "log_softmax", "softmin", "sort", "argsort", "cummax", "cummin"})
 """What takes a dimension that fake tensors do not look at."""
 
 _OF_ANY_NUMBER = frozenset(
@@ -54,7 +54,7 @@ _OF_ANY_NUMBER = frozenset(
 
 _OF_ANY_TYPE = _words(
     """
-    abs add alias all any as_tensor asarray atleast_1d atleast_2d atleast_3d bfloat16 block_diag bool
+    add alias all any as_tensor asarray atleast_1d atleast_2d atleast_3d bfloat16 block_diag bool
     broadcast_tensors broadcast_to byte cat char chunk clone column_stack concat concatenate conj contiguous
     copy cpu cuda data detach diag diag_embed diagflat diagonal div divide double dsplit dstack empty
     empty_like eq equal expand expand_as eye fill flatten flip fliplr flipud float full full_like get half
@@ -65,53 +65,70 @@ _OF_ANY_TYPE = _words(
     resolve_conj resolve_neg rmul roll rot90 row_stack rsub select set short split split_with_sizes square
     squeeze stack sub subtract sum swapaxes swapdims t tensor tensor_split tile to transpose tril triu
     true_divide truediv type type_as unbind unflatten unsqueeze view view_as vsplit vstack where zero zeros
-    zeros_like rdiv rtruediv masked_select T H arange linspace rand randn rand_like randn_like randint
+    zeros_like rdiv rtruediv masked_select T H arange linspace rand randn randn_like randint
     randperm item tolist scalar_tensor set_grad_enabled and or xor iand ior ixor invert rand ror rxor dim
-    size stride repr format len iter contains hash bitwise_and bitwise_or bitwise_xor bitwise_not unfold
-    from_numpy register_hook retain_grad pow rpow ipow view_as_real view_as_complex
+    size stride repr format len iter contains hash bitwise_and bitwise_or bitwise_xor bitwise_not
+    from_numpy view_as_real view_as_complex
     """
 )
 """What has a kernel for every type of element, and fails at none."""
 
+_OF_NUMBERS_AND_TRUTHS = _words(
+    """
+    amax amin aminmax count_nonzero cummax cummin diff floor_divide floordiv rfloordiv ifloordiv fmax fmin ge
+    greater greater_equal gt isclose isfinite isinf isnan le less less_equal lt max maximum mean min minimum msort norm
+    outer prod sgn sign signbit std_mean einsum unique unique_consecutive var_mean isin kron cross baddbmm
+    addbmm addmv addr vdot allclose heaviside rsqrt sqrt exp log sin cos tan tanh sigmoid atan2 copysign lshift rshift
+    nan_to_num ger ilshift irshift float_power logsumexp sort argsort
+    """
+)
+"""What has a kernel for every type of real number and for truth values."""
+
 _OF_NUMBERS = _words(
     """
-    amax amin aminmax argmax argmin clamp clamp_max clamp_min clip count_nonzero cummax cummin cumprod
-    cumsum diff floor_divide floordiv rfloordiv ifloordiv fmax fmin fmod ge greater greater_equal gt isclose
-    isfinite isinf isnan le less less_equal lt max maximum mean median min minimum mod rmod imod msort norm
-    outer prod relu remainder round ceil floor trunc fix sgn sign signbit std std_mean tensordot einsum topk
-    trace unique unique_consecutive var var_mean isin kron cross baddbmm addbmm addmv addr inner vdot
-    allclose heaviside rsqrt sqrt exp log sin cos tan tanh sigmoid abs atan2 copysign lshift rshift
-    bitwise_left_shift bitwise_right_shift gcd lcm nan_to_num logaddexp ger rlshift rrshift ilshift irshift
-    float_power logsumexp addcmul addcdiv lerp sort argsort
+    abs addcdiv addcmul argmax argmin ceil clamp clamp_max clamp_min clip cumprod cumsum fix floor fmod imod inner median mod
+    pow relu remainder rmod round rpow ipow tensordot topk trace trunc
     """
 )
 """What has a kernel for every type of real number."""
+
+_OF_WHOLE_NUMBERS = _words("gcd lcm bitwise_left_shift bitwise_right_shift rlshift rrshift")
+"""What has a kernel for whole numbers."""
 
 _OF_FLOATS = _words(
     """
     acos acosh adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d affine_grid alpha_dropout angle
     arccos arccosh arcsin arcsinh arctan arctan2 arctanh asin asinh atan atanh avg_pool1d avg_pool2d
-    avg_pool3d batch_norm bilinear binary_cross_entropy_with_logits cdist celu chain_matmul channel_shuffle
+    batch_norm bilinear binary_cross_entropy_with_logits celu chain_matmul channel_shuffle
     conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d corrcoef cosh
     cosine_embedding_loss cosine_similarity cov cumulative_trapezoid deg2rad digamma dist elu erf erfc
     erfinv exp2 expm1 feature_alpha_dropout feature_dropout dropout1d dropout2d dropout3d fold frac frexp
     gaussian_nll_loss gelu glu grid_sample group_norm gru_cell gumbel_softmax hardshrink hardsigmoid
     hardswish hardtanh hinge_embedding_loss huber_loss hypot i0 igamma igammac instance_norm interpolate
-    kl_div l1_loss layer_norm ldexp leaky_relu lgamma local_response_norm log10 log1p log2 logaddexp2
+    kl_div l1_loss layer_norm ldexp leaky_relu lgamma log10 log1p log2 logaddexp2
     logcumsumexp logit logsigmoid lp_pool1d lp_pool2d lstm_cell lu_unpack margin_ranking_loss max_pool1d
     max_pool2d max_pool3d max_pool1d_with_indices max_pool2d_with_indices max_pool3d_with_indices mish
-    mse_loss nanmean nansum nextafter normalize pad pairwise_distance pdist pixel_shuffle pixel_unshuffle
+    mse_loss nanmean nansum nextafter normalize pad pairwise_distance pixel_shuffle pixel_unshuffle
     poisson_nll_loss polygamma prelu rad2deg reciprocal relu6 renorm rms_norm rnn_relu_cell rnn_tanh_cell
     rrelu scaled_dot_product_attention selu silu sinc sinh smooth_l1_loss soft_margin_loss softmin softplus
     softshrink softsign tanhshrink threshold trapezoid trapz triplet_margin_loss xlogy constant_pad_nd
     arctan2 multi_head_attention_forward upsample dropout matmul mm bmm mv dot rmatmul addmm linear softmax
-    log_softmax
+    log_softmax lerp logaddexp std var
     """
 )
 """What has a kernel for numbers with a fraction."""
 
-_REAL = frozenset({torch.float32, torch.float64, *_WHOLE})
-_FLOATS = frozenset({torch.float32, torch.float64, torch.bfloat16})
+_OF_WIDE_FLOATS = _words("avg_pool3d cdist local_response_norm pdist")
+"""What has a kernel for such numbers of 32 and 64 bits."""
+
+_WIDE = frozenset({torch.float32, torch.float64})
+_KERNELS = (
+    (_OF_NUMBERS_AND_TRUTHS, _WIDE | _WHOLE | {torch.bool}),
+    (_OF_NUMBERS, _WIDE | _WHOLE),
+    (_OF_WHOLE_NUMBERS, _WHOLE),
+    (_OF_FLOATS, _WIDE | {torch.bfloat16}),
+    (_OF_WIDE_FLOATS, _WIDE),
+)
 
 
 def failures_of(func: Any, args: Any, kwargs: Any) -> tuple[type[Exception], ...]:
@@ -125,7 +142,7 @@ def failures_of(func: Any, args: Any, kwargs: Any) -> tuple[type[Exception], ...
         of_any_size = isinstance(args[0], torch.Tensor) and is_fake(args[0]) and _has_unknown_size(args[0])
         fixed = of_any_size and any(type(index) is int for index in whole)
         return (IndexError,) if fixed or any(map(_may_be_outside, whole)) else ()
-    if _is_wrong_number(name, args, kwargs) or _subtracts_truth(name, args):
+    if _is_wrong_number(name, args, kwargs) or _subtracts_truth(name, args) or _is_wrong_for_truths(name, args, kwargs):
         return (RuntimeError, IndexError)
     if name.endswith("dropout") and any(isinstance(each, torch.Tensor) for each in (*args[1:2], kwargs.get("p"))):
         return (ValueError, RuntimeError)
@@ -153,9 +170,7 @@ def _has_kernel(name: str, given: Sequence[Any]) -> bool:
         return True
     with torch._C.DisableTorchFunction():
         types = {each.dtype for each in given if isinstance(each, torch.Tensor)}
-    if name in _OF_NUMBERS:
-        return types <= _REAL | {torch.bool}
-    return name in _OF_FLOATS and types <= _FLOATS
+    return any(name in names and types <= known for names, known in _KERNELS)
 
 
 def _is_wrong_number(name: str, args: Sequence[Any], kwargs: dict[str, Any]) -> bool:
@@ -173,11 +188,20 @@ def _given(positional: Sequence[Any], kwargs: dict[str, Any], name: str) -> list
 
 
 def _subtracts_truth(name: str, operands: Sequence[Any]) -> bool:
-    """Whether truth values are subtracted from each other, of which one may be Python's."""
+    """Whether a truth value is subtracted or subtracted from, which may be Python's."""
     if name.strip("_") not in ("sub", "isub", "rsub", "subtract"):
         return False
     with torch._C.DisableTorchFunction():
-        return all(_is_truth(each) for each in operands[:2])
+        return any(_is_truth(each) for each in operands[:2])
+
+
+def _is_wrong_for_truths(name: str, args: Sequence[Any], kwargs: dict[str, Any]) -> bool:
+    """Whether a mask is not of truth values, or truth values are multiplied in place by a number that is none."""
+    with torch._C.DisableTorchFunction():
+        if name in ("masked_fill", "masked_fill_"):
+            return not all(_is_truth(each) for each in (*args[1:2], *_leaves(kwargs.get("mask"))))
+        in_place = name in ("mul_", "multiply_", "__imul__") and _is_truth(args[0])
+        return in_place and not all(_is_truth(each) for each in args[1:2])
 
 
 def _is_truth(value: Any) -> bool:
@@ -188,7 +212,7 @@ def _has_no_kernel(name: str, operands: Sequence[Any]) -> bool:
     """Whether an operation is of bits and a tensor has none, or asks for an order that complex numbers have not."""
     with torch._C.DisableTorchFunction():
         types = [each.dtype for each in operands if isinstance(each, torch.Tensor)]
-    by_bits = name in _OF_BITS and any(each.is_floating_point for each in types)
+    by_bits = name in _OF_BITS and any(each.is_floating_point or each.is_complex for each in types)
     return by_bits or (name in _ORDERING and any(each.is_complex for each in types))
 
 

@@ -403,6 +403,8 @@ def require(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
 def _retain(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> None:
     """``tensor.retain_grad()``."""
     fake = recorder.to_fake(args[0])
+    if not fake.requires_grad:
+        recorder.before_raise(RuntimeError)
     recorder.emit("call_method", "retain_grad", args, kwargs)
     if not is_fake(fake) or not fake.requires_grad:
         return
