@@ -1,4 +1,4 @@
-"""The tables of functions that compute whatever they are given: torch has a kernel for each type of element they name."""
+"""Tables of functions that compute whatever they are given: torch has a kernel for each type of element they name."""
 
 from __future__ import annotations
 

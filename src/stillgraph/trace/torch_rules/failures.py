@@ -86,8 +86,8 @@ _OF_NUMBERS_AND_TRUTHS = _words(
 
 _OF_NUMBERS = _words(
     """
-    abs addcdiv addcmul argmax argmin ceil clamp clamp_max clamp_min clip cumprod cumsum fix floor fmod imod inner median mod
-    pow relu remainder rmod round rpow ipow tensordot topk trace trunc
+    abs addcdiv addcmul argmax argmin ceil clamp clamp_max clamp_min clip cumprod cumsum fix floor fmod imod
+    inner median mod pow relu remainder rmod round rpow ipow tensordot topk trace trunc
     """
 )
 """What has a kernel for every type of real number."""
