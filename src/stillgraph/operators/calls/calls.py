@@ -72,6 +72,7 @@ from stillgraph.trace.control_flow.narrowing import exchanged, is_optional, leav
 from stillgraph.trace.control_flow.unjoined import Unjoined, UnjoinedMethod
 from stillgraph.trace.control_flow.unknown import refuse_unknown
 from stillgraph.trace.effects import context_variables
+from stillgraph.trace.effects.lent import Lending
 from stillgraph.trace.effects.locks import WRITTEN_IN_C
 from stillgraph.trace.fakes.symbolic import is_fake
 from stillgraph.trace.guards.one_object import is_told_by_identity
@@ -285,6 +286,15 @@ def call_function(capture: Session, function: FunctionType, args: tuple[Any, ...
         capture.before_unknown_length()
     if original.__code__ in capture.knowledge.recursive:
         return call_recursive(capture, original, function, args, kwargs, note_outer_variables)
+    if capture.skipped(function):
+        run = functools.partial(_call_noted, capture, original, function)
+        return Lending(capture, function, (*args, *kwargs.values())).call(run, args, kwargs)
+    return _call_noted(capture, original, function, args, kwargs)
+
+
+def _call_noted(
+    capture: Session, original: FunctionType, function: FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
     note_outer_variables(capture, original)
     capture.depth.enter()
     try:

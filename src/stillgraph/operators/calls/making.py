@@ -21,6 +21,7 @@ from stillgraph.operators.python.unseen import initialiser
 from stillgraph.trace.capture.session import Session
 from stillgraph.trace.code.frames import called, here
 from stillgraph.trace.control_flow.unknown import refuse_unknown
+from stillgraph.trace.effects.lent import Lending
 from stillgraph.trace.torch_rules.tensor_classes import require_makeable
 from stillgraph.trace.values.entries import container_of, some_keys
 
@@ -74,7 +75,10 @@ def make(
     new: Any = kind.__new__
     follows = not issubclass(kind, torch.Tensor) and _is_followed(new, capture)
     if init is None and not follows:
-        return plainly(*args, **kwargs)
+        alone = next((each for each in (new, getattr(kind, "__init__", None)) if _is_left_alone(capture, each)), None)
+        if alone is None:
+            return plainly(*args, **kwargs)
+        return Lending(capture, alone, (*args, *kwargs.values())).call(lambda a, k: plainly(*a, **k), args, kwargs)
     from stillgraph.operators.calls.calls import call, call_function
 
     if follows:
@@ -89,6 +93,11 @@ def make(
     elif set_up is not object.__init__:
         call(set_up, instance, *args, **kwargs)
     return instance
+
+
+def _is_left_alone(capture: Session, function: Any) -> TypeGuard[FunctionType]:
+    """Whether a function is one of Python's that the user wants to be left as it is."""
+    return isinstance(function, FunctionType) and capture.skipped(function)
 
 
 def _is_followed(function: Any, capture: Session) -> TypeGuard[FunctionType]:

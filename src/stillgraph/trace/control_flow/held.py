@@ -11,6 +11,7 @@ import torch
 
 from stillgraph.core.files import is_torch
 from stillgraph.core.lookup import own_attributes
+from stillgraph.trace.code.names import names_of
 from stillgraph.trace.control_flow.unjoined import Unjoined
 from stillgraph.trace.heap.journal import MISSING, AttributePlace, CellPlace, ContentsPlace, GlobalPlace, Place
 from stillgraph.trace.sources.sources import is_machinery, slots
@@ -53,9 +54,8 @@ def held_places(value: Any) -> Iterator[Place]:
         if is_torch(value.__code__.co_filename):
             return
         yield from map(CellPlace, value.__closure__ or (), value.__code__.co_freevars)
-        for name in value.__code__.co_names:
-            if name in value.__globals__:
-                yield GlobalPlace(value.__globals__, name)
+        named = names_of(value.__code__).variables
+        yield from (GlobalPlace(value.__globals__, name) for name in sorted(named & value.__globals__.keys()))
         return
     if isinstance(value, CONTAINERS):
         yield ContentsPlace(value)
