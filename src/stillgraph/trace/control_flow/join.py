@@ -437,7 +437,7 @@ class Joiner:
             return self._one_sided_spread(empty is left, value, empty, place)
         parts = self._parts(value, int(value is right))
         if empty is DEAD and (parts is None or parts.attributes) and not holds_staged(value):
-            return lambda _: value
+            return self._where_met(value, int(value is right), lambda _: value)
         if parts is None:
             if empty is DEAD:
                 failure = JoinFailure("SG203", f"{describe(value)} that is made on one path holds values of that path")
@@ -471,11 +471,17 @@ class Joiner:
         once = self._once(left, right, rebuild)
         alone = once if stood is None else self._noting_origin(once, stood)
 
+        build = self._where_met(value, side, alone)
+        self._joined[id(left), id(right)] = build
+        return build
+
+    def _where_met(self, value: Any, side: int, alone: Build) -> Build:
+        """The build of a container without a partner: where another place holds it with one, all places look there."""
+
         def build(outs: Sequence[Any]) -> Any:
             met = self._met(value, side) if (side, id(value)) in self._partners else None
             return (met or alone)(outs)
 
-        self._joined[id(left), id(right)] = build  # where another place holds it with a partner, all places look there
         return build
 
     def _met(self, value: Any, side: int) -> Build | None:
