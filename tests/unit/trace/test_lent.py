@@ -15,6 +15,7 @@ from torch import Tensor
 
 import stillgraph as sg
 from stillgraph.program.upcoming import LookAhead
+from tests.cases.compare import assert_same
 from tests.front_ends import through_bytecode
 
 Made = tuple[Callable[[Tensor], Any], list[Any]]
@@ -285,12 +286,6 @@ FOUND = (
 )
 
 
-def plain(value: Any) -> Any:
-    if isinstance(value, Tensor):
-        return value.tolist()
-    return type(value)(map(plain, value)) if isinstance(value, (list, tuple)) else value
-
-
 def stands(iterators: list[Any]) -> Any:
     """How far iterators are."""
     return [[LookAhead(each)[position] for position in range(3)] for each in iterators]
@@ -308,7 +303,7 @@ def test_each_call_advances_it_as_eager_does(make: Any, interpreted: bool, full_
     with through_bytecode() if interpreted else torch.no_grad():
         static = sg.to_static(original, backend="eager", full_graph=full_graph, **strict)
         for x in INPUTS:
-            assert plain(static(x)) == plain(eager(x))
+            assert_same(eager(x), static(x), "value")
             assert str(stands(ours)) == str(stands(theirs))
 
 
@@ -380,7 +375,7 @@ def test_nobody_draws_from_what_cannot_be_looked_into(make: Any, interpreted: bo
         assert caught.value.reason.code == "SG305"
         static = sg.to_static(original, backend="eager", full_graph=False, strict=True)
         for x in INPUTS:
-            assert plain(static(x)) == plain(eager(x))
+            assert_same(eager(x), static(x), "value")
         assert next(ours[0]) == next(theirs[0])
 
 

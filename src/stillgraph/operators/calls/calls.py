@@ -188,6 +188,8 @@ def _call_other(capture: Session, function: Any, args: tuple[Any, ...], kwargs: 
         refuse_spread(function, args)
         note_all(args)
         return function(*args, **kwargs)
+    if function is _MAKING and args and isinstance(args[0], type):
+        return call(function.__get__(args[0]), *args[1:], **kwargs)
     if isinstance(function, functools._lru_cache_wrapper):
         return call_cached(capture, call, function, args, kwargs)
     if isinstance(function, functools.partial):
@@ -215,6 +217,9 @@ def _call_other(capture: Session, function: Any, args: tuple[Any, ...], kwargs: 
     if function is object.__getattribute__ and args:
         capture.dictionaries.shown(args[0])
     return function(*args, **kwargs)
+
+
+_MAKING = type.__dict__["__call__"]
 
 
 def _is_staged(value: Any) -> bool:

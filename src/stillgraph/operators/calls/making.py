@@ -71,7 +71,7 @@ def make(
     filled = made(kind, args, kwargs)
     if filled is not None:
         return filled
-    init = initialiser(capture, kind)
+    init = initialiser(capture, kind, by_type=plainly is not kind)
     new: Any = kind.__new__
     follows = not issubclass(kind, torch.Tensor) and _is_followed(new, capture)
     if init is None and not follows:

@@ -131,12 +131,18 @@ def _is_generated(function: FunctionType) -> bool:
     return function.__code__.co_filename.startswith("<")
 
 
-def initialiser(capture: Session, kind: type) -> FunctionType | None:
-    """The ``__init__`` of a class, if it is called by itself and converted."""
+def initialiser(capture: Session, kind: type, by_type: bool = False) -> FunctionType | None:
+    """The ``__init__`` of a class, if it is called by itself and converted.
+
+    Args:
+        capture: the session.
+        kind: the class.
+        by_type: whether it is ``type.__call__`` that makes the object, whatever a metaclass does around it.
+    """
     init: Any = vars(kind).get("__init__") or getattr(kind, "__init__", None)
     make: Any = kind.__new__
     by_python = make is object.__new__ or (issubclass(kind, BaseException) and isinstance(make, BuiltinMethodType))
-    by_type = class_member(type(kind), "__call__") is type.__dict__["__call__"]  # no metaclass has a say in it
+    by_type = by_type or class_member(type(kind), "__call__") is type.__dict__["__call__"]
     if not by_type or not by_python or not isinstance(init, FunctionType):
         return None
     is_plain = _is_generated(init) and not has_steps(init.__code__)
