@@ -10,7 +10,7 @@ from importlib import resources
 from typing import Any
 
 from stillgraph.report.boxes import Box, Operation, Place, Value
-from stillgraph.report.explain import Explanation
+from stillgraph.report.explained import Explained
 from stillgraph.report.highlight import highlight
 from stillgraph.report.lines import MARKS
 from stillgraph.report.wires import Drawing, Step, Wires, draw
@@ -56,7 +56,7 @@ class Region:
     rows: tuple[Row | Fold, ...]
 
 
-def page(explanation: Explanation) -> str:
+def page(explanation: Explained) -> str:
     """The whole page.
 
     Raises:
@@ -91,7 +91,7 @@ def page(explanation: Explanation) -> str:
     return rendered.strip() + "\n"
 
 
-def _counts(explanation: Explanation) -> dict[str, int]:
+def _counts(explanation: Explained) -> dict[str, int]:
     found = {kind: sum(f.counts.get(kind, 0) for f in explanation.functions) for kind in MARKS}
     return {kind: count for kind, count in found.items() if count}
 
@@ -108,7 +108,7 @@ def _amount(count: int) -> str:
 class _Maker:
     """Makes what the template shows."""
 
-    def __init__(self, explanation: Explanation) -> None:
+    def __init__(self, explanation: Explained) -> None:
         self.boxes = explanation.boxes
         self.explained = explanation
         self.ids: dict[tuple[str, int], str] = {}

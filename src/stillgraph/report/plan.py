@@ -15,7 +15,7 @@ from stillgraph.core.reasons import REASONS
 from stillgraph.program.guards import FunctionGuard
 from stillgraph.program.printer import guard_texts
 from stillgraph.program.program import Program
-from stillgraph.report.explain import as_json
+from stillgraph.report.explained import as_json
 
 _ARGUMENT = re.compile(rf"args\[(\d+)\](?:\.{PREFIX}\d+)?")
 _OF_CLOSURE = re.compile(r"([\w.\[\]]+?)\.__closure__\[(\d+)\](?:\.cell_contents)?")

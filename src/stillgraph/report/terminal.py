@@ -8,7 +8,7 @@ from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
 
-from stillgraph.report.explain import Explanation
+from stillgraph.report.explained import Explained
 from stillgraph.report.lines import SourceFunction, SourceLine
 
 STYLES = {
@@ -25,7 +25,7 @@ _NAMED = 40
 class Rendering:
     """What ``rich`` prints for an explanation: in a terminal with colours and panels, anywhere else plain text."""
 
-    def __init__(self, explanation: Explanation) -> None:
+    def __init__(self, explanation: Explained) -> None:
         self.explanation = explanation
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
@@ -48,7 +48,7 @@ class Rendering:
             yield Panel(Text(explanation.refused.text), title="refused", title_align="left", border_style="red")
 
 
-def _headline(explanation: Explanation) -> Text:
+def _headline(explanation: Explained) -> Text:
     text = Text(explanation.name, style="bold")
     if explanation.refused is not None:
         return text.append("  refused", style="bold red")
@@ -57,7 +57,7 @@ def _headline(explanation: Explanation) -> Text:
     return text.append(told, style="default")
 
 
-def _shown(explanation: Explanation) -> list[SourceFunction]:
+def _shown(explanation: Explained) -> list[SourceFunction]:
     """The functions whose source is shown: where a call is refused, those on the way there."""
     functions = list(explanation.functions)
     if explanation.refused is not None and len(functions) > 1:
@@ -88,7 +88,7 @@ def _others(functions: list[SourceFunction]) -> Text:
     return Text(f"\nand {len(functions)} functions more: {names}{more}", style="dim")
 
 
-def _legend(explanation: Explanation) -> Text:
+def _legend(explanation: Explained) -> Text:
     text = Text("\n")
     for kind, style in STYLES.items():
         count = sum(function.counts.get(kind, 0) for function in explanation.functions)
@@ -97,7 +97,7 @@ def _legend(explanation: Explanation) -> Text:
     return text
 
 
-def _facts(explanation: Explanation) -> Table:
+def _facts(explanation: Explained) -> Table:
     table = Table.grid(padding=(0, 2))
     table.add_column(style="bold", no_wrap=True)
     table.add_column()

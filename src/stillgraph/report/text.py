@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections import Counter
 
-from stillgraph.report.explain import Explanation
+from stillgraph.report.explained import Explained
 from stillgraph.report.lines import SourceFunction
 
 _NAMED = 6  # of the functions that were left to Python
 
 
-def plain_text(explanation: Explanation) -> str:
+def plain_text(explanation: Explained) -> str:
     """The whole of it, without colours, for files and pipes."""
     if explanation.refused is not None:
         return "\n".join(_refusal(explanation))
     return "\n".join([*_summary(explanation), "", str(explanation.program)])
 
 
-def _summary(explanation: Explanation) -> list[str]:
+def _summary(explanation: Explained) -> list[str]:
     count, regions = explanation.nodes, explanation.regions
     lines = [
         f"{explanation.name}: {count} operation{_s(count)} in {regions} region{_s(regions)}, "
@@ -45,7 +45,7 @@ def _summary(explanation: Explanation) -> list[str]:
     return lines
 
 
-def _refusal(explanation: Explanation) -> list[str]:
+def _refusal(explanation: Explained) -> list[str]:
     refused = explanation.refused
     assert refused is not None
     lines = [f"{explanation.name}: refused", "", refused.text]

@@ -10,7 +10,7 @@ from stillgraph.bytecode.machine.frame import Frame, Handler
 from stillgraph.bytecode.machine.iteration import Iteration
 from stillgraph.core.lookup import is_exactly
 from stillgraph.operators.calls.calls import call
-from stillgraph.operators.containers.sequences import as_sequence
+from stillgraph.operators.containers.iterables import as_sequence
 from stillgraph.operators.containers.watched import watched_container
 from stillgraph.operators.control_flow.generators import Produced
 from stillgraph.operators.names.methods import method_of

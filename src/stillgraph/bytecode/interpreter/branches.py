@@ -16,6 +16,7 @@ from typing import Any
 
 from stillgraph.bytecode.machine.frame import Frame, Stop, Stops, contents
 from stillgraph.bytecode.machine.parcels import is_opaque, read
+from stillgraph.bytecode.machine.running import run_block
 from stillgraph.bytecode.segments.segments import Region
 from stillgraph.core.parcel import Parcel
 from stillgraph.operators.names.booleans import not_
@@ -94,8 +95,6 @@ def _here() -> Any:
 
 def _assert(frame: Frame, predicate: Any, if_true: int, if_false: int, end: int, stops: Stops) -> Left:
     """An ``assert``: its message is what the instructions give that are run where it does not hold."""
-    from stillgraph.bytecode.interpreter.interpreter import run_block
-
     before, raising = frame.state, end == if_false + 1
 
     def message() -> Any:
@@ -126,8 +125,6 @@ def branch_between(
     frame: Frame, predicate: Any, left: Targets, right: Targets, stops: Stops, written: str = ""
 ) -> Left:
     """Go on at one of some places or at one of some others, until their ways meet again."""
-    from stillgraph.bytecode.interpreter.interpreter import run_block
-
     capture, flow = capturing(), frame.prepared.flow
     starts = [index for index, _ in left], [index for index, _ in right]
     around = flow.loop_around([*starts[0], *starts[1]], stops.keys())

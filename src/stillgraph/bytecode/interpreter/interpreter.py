@@ -13,6 +13,7 @@ from typing import Any
 
 from stillgraph.bytecode.interpreter.branches import fork, stopped
 from stillgraph.bytecode.interpreter.regions import give_out, leave, structure_at
+from stillgraph.bytecode.machine import running
 from stillgraph.bytecode.machine.frame import NOWHERE, Frame, Stops
 from stillgraph.bytecode.machine.iteration import advanced
 from stillgraph.bytecode.machine.table import HANDLERS
@@ -53,6 +54,7 @@ def finished(outcome: Outcome) -> Any:
     return result_of(outcome)
 
 
+@running.run_block.defined
 def run_block(frame: Frame, stops: Stops, started: bool = False) -> Exit | None:
     """Run a frame until it comes to one of ``stops``, or returns; ``started``: the instruction it is at is no stop."""
     depth = frame.depth
@@ -142,6 +144,7 @@ def under(frame: Frame, action: Callable[[], None], level: int = 0) -> None:
         action()
 
 
+@running.carry_out.defined
 def carry_out(frame: Frame) -> None:
     """Carry out the instruction that a frame is at, outside of a capture."""
     each = frame.instruction
@@ -172,6 +175,7 @@ def _handling(error: BaseException, action: Callable[[], Any]) -> Any:
         del error, trace  # its traceback may lead here
 
 
+@running.is_handled.defined
 def is_handled(frame: Frame, index: int, error: BaseException) -> bool:
     """Go to the handler of an exception, if there is one and the exception is one of the user's."""
     decoded = frame.prepared.decoded

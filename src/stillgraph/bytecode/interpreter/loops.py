@@ -10,6 +10,7 @@ from typing import Any
 from stillgraph.bytecode.interpreter.branches import Targets, arrive, capturing, inside, places, under_handlers
 from stillgraph.bytecode.machine.frame import Frame, State, Stop, Stops
 from stillgraph.bytecode.machine.iteration import Iteration
+from stillgraph.bytecode.machine.running import run_block
 from stillgraph.operators.control_flow.loops import Context, capture_for, capture_while
 from stillgraph.trace.control_flow.staging import any_flag, branch
 from stillgraph.trace.heap.exits import BREAK, CONTINUE, Exit
@@ -60,8 +61,6 @@ def _loop(frame: Frame, header: int, stops: Stops) -> tuple[bool, Exit | None]:
 
 def _asking(frame: Frame, header: int, start: State, go_on: Variable) -> Callable[[], Any]:
     """The condition of a ``while`` loop; it always holds where the loop does not begin with one."""
-    from stillgraph.bytecode.interpreter.interpreter import run_block
-
     test = frame.prepared.flow.loops[header].test
     if test is None:
         return lambda: True
@@ -87,8 +86,6 @@ def _note_unrolled(kind: str, context: Context) -> None:
 
 def _body(frame: Frame, header: int, start: State, stops: Stops) -> Callable[..., Exit | None]:
     """One iteration, of a ``for`` loop with its item."""
-    from stillgraph.bytecode.interpreter.interpreter import run_block
-
     inner = {**stops, header: Stop(CONTINUE)}
     test = frame.prepared.flow.loop(header).test
     if test is not None:
@@ -112,8 +109,6 @@ def behind(
     frame: Frame, exit: Exit | None, targets: Targets, stops: Stops, place: int
 ) -> tuple[bool, Exit | None]:
     """Go on behind a loop, unless it was left by what leaves the block around it as well."""
-    from stillgraph.bytecode.interpreter.interpreter import run_block
-
     outside = None if exit is None else replace(exit, broke=False, continued=False, ended=False)
     if outside is None or all(flag is False for flag in outside.flags):
         left = arrive(frame, targets, stops, place)

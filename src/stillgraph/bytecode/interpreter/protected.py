@@ -13,8 +13,11 @@ from dataclasses import replace
 from typing import Any
 
 from stillgraph.bytecode.code.tries import Clause, Try
+from stillgraph.bytecode.handlers.exceptions import kinds_of
 from stillgraph.bytecode.interpreter.branches import Targets, arrive, capturing, inside, places
 from stillgraph.bytecode.machine.frame import Frame, State, Stop, Stops, contents
+from stillgraph.bytecode.machine.running import carry_out, run_block
+from stillgraph.bytecode.machine.table import HANDLERS
 from stillgraph.core.faults import ends_capture
 from stillgraph.core.rewritten import Holder
 from stillgraph.operators.calls.calls import call
@@ -46,8 +49,6 @@ def is_told(manager: Any) -> bool:
 
 def staged_with(frame: Frame, index: int, stops: Stops, found: Try) -> tuple[bool, Exit | None]:
     """Run a ``with`` for whose manager `is_told` holds; see `staged_try`."""
-    from stillgraph.bytecode.interpreter.interpreter import carry_out
-
     capture, manager = capturing(), frame.peek()
     kinds = ended_by(manager)
     with inside(frame, index, is_try=True):
@@ -165,9 +166,6 @@ class _Statement(Holder):
 
     def kinds(self, clause: Clause) -> Callable[[], Any] | None:
         """What an ``except`` is for; None for a ``finally``, and for one that is for all."""
-        from stillgraph.bytecode.handlers.exceptions import kinds_of
-        from stillgraph.bytecode.interpreter.interpreter import run_block
-
         if clause.kinds is None:
             return None
         start, check = clause.kinds
@@ -186,8 +184,6 @@ class _Statement(Holder):
 
     def handler(self, clause: Clause) -> Callable[[BaseException], Exit | None]:
         """The block of an ``except`` or ``finally``, for an exception that Python is handling."""
-        from stillgraph.bytecode.machine.table import HANDLERS
-
         def handle(error: BaseException) -> Exit | None:
             around = self.frame.prepared.decoded.handler(self.found.outer)
             with self._around(frozenset() if around is None else frozenset({around.target}), frozenset()):
@@ -206,8 +202,6 @@ class _Statement(Holder):
         frame.push(error)
 
     def _run(self, started: bool = False) -> Exit | None:
-        from stillgraph.bytecode.interpreter.interpreter import run_block
-
         self.frame.states = dict(self._states)
         exit = run_block(self.frame, self._inner, started)
         self._states.update({at: state for at, state in self.frame.states.items() if at in self._inner})
@@ -225,8 +219,6 @@ class _Statement(Holder):
 
     def behind(self, exit: Exit | None) -> tuple[bool, Exit | None]:
         """Go on behind the statement, unless it was left by what leaves the block around it as well."""
-        from stillgraph.bytecode.interpreter.interpreter import run_block
-
         frame, stops, targets = self.frame, self.stops, self._targets
         frame.states = self._states
         if exit is None:

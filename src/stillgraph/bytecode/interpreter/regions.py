@@ -11,9 +11,12 @@ from stillgraph.bytecode.interpreter.loops import behind, loop
 from stillgraph.bytecode.interpreter.protected import is_told, staged_try, staged_with
 from stillgraph.bytecode.machine.frame import Frame, Stop, Stops
 from stillgraph.bytecode.machine.iteration import Iteration
+from stillgraph.bytecode.machine.running import is_handled, run_block
+from stillgraph.bytecode.machine.table import HANDLERS
 from stillgraph.core.faults import ends_capture
 from stillgraph.operators.calls.calls import call
-from stillgraph.operators.containers.sequences import StagedEntries, as_sequence
+from stillgraph.operators.containers.iterables import as_sequence
+from stillgraph.operators.containers.sequences import StagedEntries
 from stillgraph.operators.control_flow.generators import Produced
 from stillgraph.operators.control_flow.loops import Context, capture_for
 from stillgraph.trace.control_flow.staging import continue_
@@ -90,9 +93,6 @@ def with_(frame: Frame, index: int, stops: Stops) -> tuple[bool, Exit | None]:
 
     An exception on one of those ways alone is the program's; one that leaves the body for certain comes to the handler.
     """
-    from stillgraph.bytecode.interpreter.interpreter import is_handled, run_block
-    from stillgraph.bytecode.machine.table import HANDLERS
-
     found, line = frame.prepared.flow.withs[index], frame.line("call")
     HANDLERS["BEFORE_WITH"](frame, None)
     frame.next = index + 1
@@ -132,8 +132,6 @@ def _left_before(*_: Any) -> None:
 # ---- generators turned inside out
 def give_out(frame: Frame, value: Any, stops: Stops) -> Left:
     """Hand out what a generator yields. It ends where the loop over it was left."""
-    from stillgraph.bytecode.interpreter.interpreter import run_block
-
     left = _given(frame, value)
     frame.next += 1
     if left is True:

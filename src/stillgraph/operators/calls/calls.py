@@ -18,6 +18,7 @@ from stillgraph.core.diagnostics import DemandError, Refusal, refuse
 from stillgraph.core.files import is_distributions, is_standard_library
 from stillgraph.core.lookup import class_member
 from stillgraph.core.weak_cache import weakly_cached
+from stillgraph.operators import dispatch
 from stillgraph.operators.calls.binding import call_python, fails_to_bind, is_iterable, takes_one
 from stillgraph.operators.calls.cached import call_cached
 from stillgraph.operators.calls.functions import OTHERS
@@ -86,6 +87,7 @@ from stillgraph.trace.values.lists import StagedSpread
 from stillgraph.trace.values.numbers import StagedNumber
 
 
+@dispatch.call.defined
 def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
     """``function(*args, **kwargs)``."""
     capture = session()
@@ -253,6 +255,7 @@ def _meaning(function: Any) -> Callable[..., Any] | None:
     return known or draws.meaning_of(original)
 
 
+@dispatch.call_function.defined
 def call_function(capture: Session, function: FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Call a Python function, rewritten if it may meet a staged value."""
     if is_transform(function):

@@ -18,7 +18,8 @@ from stillgraph.core.lookup import class_member, is_exactly
 from stillgraph.operators.containers import lists
 from stillgraph.operators.containers.consumers import first, fold, is_looped_over, keyed, known_or_list
 from stillgraph.operators.containers.indices import as_index
-from stillgraph.operators.containers.sequences import Range, RangeIterator, Sliced, as_sequence
+from stillgraph.operators.containers.iterables import as_sequence
+from stillgraph.operators.containers.sequences import Range, RangeIterator, Sliced
 from stillgraph.operators.containers.sorting import sorted_
 from stillgraph.operators.containers.stores import (
     del_attr,
@@ -32,6 +33,7 @@ from stillgraph.operators.containers.stores import (
 from stillgraph.operators.containers.watched import run_over, watched_container
 from stillgraph.operators.control_flow.branches import if_exp
 from stillgraph.operators.control_flow.generators import Mapped, Produced, filtered, generator_of, mapped
+from stillgraph.operators.dispatch import call, raised
 from stillgraph.operators.names import namespaces
 from stillgraph.operators.names.attributes import attr, made_on_some_paths, show_own
 from stillgraph.operators.names.booleans import eq, in_, is_, ne, not_, ordered
@@ -63,8 +65,6 @@ from stillgraph.trace.values.text import StagedText
 
 def _exit(status: Any = None, /) -> NoReturn:
     """`sys.exit`, as the ``raise`` that it is."""
-    from stillgraph.operators.control_flow.raising import raised  # which calls what is looked up here
-
     if isinstance(status, SystemExit):
         error: Any = status
     else:
@@ -73,8 +73,6 @@ def _exit(status: Any = None, /) -> NoReturn:
 
 
 def _call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
-    from stillgraph.operators.calls.calls import call  # which looks things up here
-
     return call(function, *args, **kwargs)
 
 

@@ -16,6 +16,7 @@ from stillgraph.core.files import is_dependency, is_distributions, is_torch
 from stillgraph.core.lookup import class_member
 from stillgraph.operators.containers import lists
 from stillgraph.operators.containers.consumers import made
+from stillgraph.operators.dispatch import call, call_function
 from stillgraph.operators.python.enumerations import is_looked_up, member_of
 from stillgraph.operators.python.unseen import initialiser
 from stillgraph.trace.capture.session import Session
@@ -56,8 +57,6 @@ def construct(capture: Session, kind: type, args: tuple[Any, ...], kwargs: dict[
         refuse_spread(kind, args)
     calling: Any = class_member(type(kind), "__call__")
     if _is_followed(calling, capture):
-        from stillgraph.operators.calls.calls import call_function
-
         return call_function(capture, calling, (kind, *args), kwargs)
     if is_looked_up(kind, args, kwargs):
         return member_of(capture, kind, *args)
@@ -79,8 +78,6 @@ def make(
         if alone is None:
             return plainly(*args, **kwargs)
         return Lending(capture, alone, (*args, *kwargs.values())).call(lambda a, k: plainly(*a, **k), args, kwargs)
-    from stillgraph.operators.calls.calls import call, call_function
-
     if follows:
         instance: Any = call_function(capture, new, (kind, *args), kwargs)
     else:

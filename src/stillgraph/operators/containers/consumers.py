@@ -17,9 +17,11 @@ from typing import Any, NoReturn
 import torch
 
 from stillgraph.core.diagnostics import Refusal, refuse
+from stillgraph.operators import dispatch
 from stillgraph.operators.containers import entries, lists
 from stillgraph.operators.containers.drawing import drawn
-from stillgraph.operators.containers.sequences import Listed, Range, RangeIterator, StagedRows, as_sequence
+from stillgraph.operators.containers.iterables import as_sequence
+from stillgraph.operators.containers.sequences import Listed, Range, RangeIterator, StagedRows
 from stillgraph.operators.containers.stores import note_contents, set_item, set_item_past_class
 from stillgraph.operators.control_flow.branches import if_exp
 from stillgraph.operators.control_flow.comprehensions import add_to_set, list_of
@@ -70,6 +72,7 @@ def is_looped_over(iterable: Any) -> bool:
     return not isinstance(sequence.length(), int)
 
 
+@dispatch.known_or_list.defined
 def known_or_list(iterable: Any) -> Any:
     """What a function of Python's iterates: a list, where only the run knows how many elements there are."""
     if isinstance(iterable, Produced) and not iterable.begun:
@@ -165,6 +168,7 @@ _MADE_BY: dict[type, str] = {
 """By which of these methods a constructor fills what it makes."""
 
 
+@dispatch.taken.defined
 def taken(
     target: Any, name: str, iterables: tuple[Any, ...], named: dict[str, Any] | None = None, *, apart: bool = False
 ) -> bool:

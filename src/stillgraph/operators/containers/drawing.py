@@ -11,6 +11,8 @@ from types import BuiltinMethodType, FunctionType, MethodDescriptorType, MethodW
 from typing import Any
 
 from stillgraph.core.files import is_standard_library
+from stillgraph.operators.containers.watched import iterated
+from stillgraph.operators.dispatch import call
 from stillgraph.operators.names.methods import method_of
 from stillgraph.trace.capture.session import Session, session
 
@@ -42,8 +44,6 @@ def drawn(values: Any) -> Any:
         return values
     method = method_of(values, "__iter__")
     if method is not None:
-        from stillgraph.operators.calls.calls import call
-
         values = call(method, values)
     return capture.iterators.to_draw_from(values)
 
@@ -69,8 +69,6 @@ def next_of(iterator: Any) -> Any:
     capture = session()
     if method is None or capture is None:
         return next(iterator)
-    from stillgraph.operators.calls.calls import call
-
     capture.iterators.asking += 1
     try:
         return call(method, iterator)
@@ -96,8 +94,6 @@ def begun(function: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def _called_until(function: Any, sentinel: Any) -> Iterator[Any]:
-    from stillgraph.operators.calls.calls import call
-
     while True:
         item = call(function)
         if sentinel is item or sentinel == item:
@@ -106,13 +102,9 @@ def _called_until(function: Any, sentinel: Any) -> Iterator[Any]:
 
 
 def _generator_of(value: Any) -> Any:
-    from stillgraph.operators.containers.watched import iterated
-
     method = method_of(value, "__iter__")
     if method is None or not method.__code__.co_flags & CO_GENERATOR:
         return iterated(value)
-    from stillgraph.operators.calls.calls import call
-
     return call(method, value)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import enum
 import functools
 import itertools
 import operator
@@ -14,11 +13,11 @@ from typing import Any, NoReturn, Protocol, cast, runtime_checkable
 import torch
 
 from stillgraph.core.diagnostics import refuse
-from stillgraph.core.lookup import class_member, is_exactly
 from stillgraph.operators.containers import lists
 from stillgraph.operators.containers.stand_ins import StandIn
+from stillgraph.operators.dispatch import and_, eq, if_, if_exp, item, not_, or_
 from stillgraph.trace.capture.session import Session, session
-from stillgraph.trace.code.frames import called, here
+from stillgraph.trace.code.frames import here
 from stillgraph.trace.control_flow.staging import branch
 from stillgraph.trace.control_flow.unknown import refuse_unknown
 from stillgraph.trace.torch_rules.special import read_shape
@@ -190,18 +189,14 @@ class Range(Indexed, kind=range):
         return self.length()  # type: ignore[no-any-return]  # of Any
 
     def __eq__(self, other: Any) -> Any:
-        from stillgraph.operators.names.booleans import and_, eq, or_
-
         if other is self or not isinstance(other, (range, Range)):
             return True if other is self else NotImplemented
-        mine, its = self.length(), as_sequence(other).length()
+        mine, its = self.length(), Range(other.start, other.stop, other.step).length()
         same_step = or_(eq(mine, 1), lambda: eq(self.step, other.step))
         same_parts = or_(eq(mine, 0), lambda: and_(eq(self.start, other.start), lambda: same_step))
         return and_(eq(mine, its), lambda: same_parts)
 
     def __ne__(self, other: Any) -> Any:
-        from stillgraph.operators.names.booleans import not_
-
         equal = self.__eq__(other)
         return equal if equal is NotImplemented else not_(equal)
 
@@ -216,8 +211,6 @@ class Range(Indexed, kind=range):
         if isinstance(index, StagedNumber):
             self._require(index >= -length)
             self._require(index < length)
-            from stillgraph.operators.control_flow.branches import if_exp
-
             staged: Any = index
             return self.at(if_exp(staged < 0, lambda: staged + length, lambda: staged))
         if not hasattr(index, "__index__"):
@@ -334,8 +327,6 @@ class Listed(Indexed):
         return lists.length(capture, self.items)
 
     def at(self, index: Any) -> Any:
-        from stillgraph.operators.containers.stores import item
-
         return item(self.items, index)
 
 
@@ -397,8 +388,6 @@ class Zipped(Indexed, kind=zip):
         return all(sequence.stageable for sequence in self.inner)
 
     def check(self, index: Any) -> None:
-        from stillgraph.operators.control_flow.branches import if_
-
         for number, sequence in enumerate(self.inner):
             if type(sequence).check is Indexed.check:
                 continue
@@ -488,35 +477,3 @@ def minimum(left: Any, right: Any) -> Any:
     if capture is None or not (isinstance(left, StagedNumber) or isinstance(right, StagedNumber)):
         return min(left, right)
     return capture.number_operation(min, (left, right))
-
-
-def as_sequence(iterable: Any) -> Any:
-    """The sequence for something a loop runs over, or None if it can only be iterated once."""
-    capture = session()
-    if capture is not None:
-        capture.settling.require_current(iterable)
-    if isinstance(iterable, Indexed):
-        return iterable
-    if isinstance(iterable, torch.Tensor):
-        return StagedRows(iterable)
-    if isinstance(iterable, StagedArray):
-        return StagedArrayRows(iterable.tensor)
-    if isinstance(iterable, range):
-        return Range(iterable.start, iterable.stop, iterable.step)
-    if is_exactly(iterable, (list, tuple)) or isinstance(iterable, (torch.nn.ModuleList, torch.Size)):
-        return Listed(iterable)
-    if lists.is_spread(iterable):
-        return Listed(iterable)
-    if isinstance(iterable, enum.EnumMeta) and class_member(type(iterable), "__iter__") is enum.EnumMeta.__iter__:
-        return Listed(tuple(iterable))
-    if entries.container_of(iterable) is None:
-        return None
-    table = entries.table_of(iterable) if isinstance(iterable, (dict, set, frozenset)) else None
-    if table is None:
-        return StagedEntries(iterable)
-    if not isinstance(iterable, dict):
-        what = f"{called(iterable)}, a set of numbers that only the run knows, is run over"
-        raise refuse("SG211", what, location=here(), hint="Run over sorted(...) of it: Python's order is the run's.")
-    from stillgraph.operators.containers.tables import Keys  # which are a sequence of this module's
-
-    return Keys(iterable)  # as they are in each iteration: Python raises where their number has changed

@@ -13,11 +13,13 @@ import torch
 from stillgraph.core.diagnostics import refuse
 from stillgraph.core.files import is_torch
 from stillgraph.core.lookup import behind_proxy, class_member, is_exactly, of_class, own_attributes
+from stillgraph.operators import dispatch
 from stillgraph.operators.containers import entries, lists, tables
 from stillgraph.operators.containers.indices import as_index, counted, in_tensor
 from stillgraph.operators.containers.picking import pick
 from stillgraph.operators.containers.sequences import Range
 from stillgraph.operators.containers.watched import Method, before_change
+from stillgraph.operators.dispatch import call, known_or_list, taken
 from stillgraph.operators.names.globals import set_global
 from stillgraph.operators.names.methods import binary, by_methods, method_of, set_by_descriptor
 from stillgraph.operators.names.namespaces import note_name
@@ -63,8 +65,6 @@ def set_attr(target: Any, name: str, value: Any) -> None:
     refuse_state_of_run(target, name)
     descriptor = class_member(type(target), name)
     if isinstance(descriptor, property) and isinstance(descriptor.fset, FunctionType):
-        from stillgraph.operators.calls.calls import call
-
         call(descriptor.fset, target, value)
         return
     if isinstance(target, torch.Tensor):
@@ -120,8 +120,6 @@ def _done_by_class(target: Any, special: str, name: str, *value: Any) -> bool:
     if not python and not (is_method_of_container(own) and isinstance(target, CONTAINERS)):
         kind = type(target).__name__
         raise refuse("SG305", f"the {special} of the class {kind} is no function of Python's", location=here())
-    from stillgraph.operators.calls.calls import call
-
     call(own, target, name, *value)
     return True
 
@@ -212,8 +210,6 @@ def del_attr(target: Any, name: str) -> None:
     target = behind_proxy(target)
     descriptor = class_member(type(target), name)
     if isinstance(descriptor, property) and isinstance(descriptor.fdel, FunctionType):
-        from stillgraph.operators.calls.calls import call
-
         call(descriptor.fdel, target)
     elif not _done_by_class(target, "__delattr__", name):
         delete: Any = type(target).__delattr__
@@ -300,8 +296,6 @@ def set_item_past_class(target: Any, key: Any, value: Any) -> None:
     if not _set_unknown(target, key, value):
         capture = session()
         if capture is not None and isinstance(key, slice) and isinstance(target, list):
-            from stillgraph.operators.containers.consumers import known_or_list
-
             value = known_or_list(value)
         if capture is not None and isinstance(target, (dict, list, collections.deque)):
             promote_item(capture, target, key, value)
@@ -385,12 +379,11 @@ def _called_by_user(target: Any, name: str, *args: Any) -> bool:
     python = isinstance(method, FunctionType) and not isinstance(target, torch.Tensor)
     if session() is None or not (python or borrowed):
         return False
-    from stillgraph.operators.calls.calls import call
-
     call(method, target, *args)
     return True
 
 
+@dispatch.item.defined
 def item(target: Any, key: Any) -> Any:
     """``target[key]``; a list or tuple may be indexed by a number that only the run knows."""
     if isinstance(target, Unjoined):
@@ -403,8 +396,6 @@ def item(target: Any, key: Any) -> Any:
         capture.settling.require_current(target)
         method = method_of(target, "__getitem__")
         if method is not None:
-            from stillgraph.operators.calls.calls import call
-
             return call(method, target, key)
     if capture is not None and isinstance(target, torch.Tensor):
         key = in_tensor(key)
@@ -429,8 +420,6 @@ def item(target: Any, key: Any) -> Any:
             return entries.at(capture, target, known)
         note_name(target, key)
         if _is_made_by_factory(target, key):
-            from stillgraph.operators.calls.calls import call
-
             set_item(target, key, call(target.default_factory))  # type: ignore[attr-defined]  # of a defaultdict
     return target[key]
 
@@ -515,8 +504,6 @@ _BINARY = {symbol: binary(symbol, plain) for symbol, plain in _INPLACE.items()}
 
 
 def _take_all(left: Any, symbol: str, right: Any) -> bool:
-    from stillgraph.operators.containers.consumers import taken
-
     return taken(left, f"__{_INPLACE[symbol].__name__}__", (right,))
 
 
@@ -531,8 +518,6 @@ def inplace(symbol: str, left: Any, right: Any) -> Any:
         return left.either(lambda v: inplace(symbol, v, right))
     method = of_class(left, f"__{_INPLACE[symbol].__name__}__")
     if session() is not None and isinstance(method, FunctionType) and not isinstance(left, torch.Tensor):
-        from stillgraph.operators.calls.calls import call
-
         result = call(method, left, right)
         return _BINARY[symbol](left, right) if result is NotImplemented else result
     if session() is not None and by_methods(symbol, left, right, in_place=method is not None):

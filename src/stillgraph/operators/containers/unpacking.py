@@ -8,7 +8,8 @@ from typing import Any, NoReturn
 
 from stillgraph.operators.containers import lists
 from stillgraph.operators.containers.drawing import drawn
-from stillgraph.operators.containers.sequences import as_sequence
+from stillgraph.operators.containers.iterables import as_sequence
+from stillgraph.operators.control_flow.comprehensions import list_of
 from stillgraph.trace.capture.session import Session, session
 from stillgraph.trace.code.signals import Diverged
 from stillgraph.trace.control_flow.arms import emit_raise
@@ -50,8 +51,6 @@ def unpack(value: Any, before: int, after: int | None = None) -> Any:
 
 def _counted(value: Any) -> Any:
     """A list of what can be run over again, where only the run knows how many elements that has."""
-    from stillgraph.operators.control_flow.comprehensions import list_of
-
     if lists.is_spread(value):
         return value
     sequence = as_sequence(value)

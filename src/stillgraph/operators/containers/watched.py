@@ -14,7 +14,9 @@ from typing import Any, NoReturn
 from stillgraph.core.lookup import is_exactly
 from stillgraph.core.parcel import Parcel
 from stillgraph.operators.containers import lists
-from stillgraph.operators.containers.sequences import Indexed, StagedEntries, as_sequence
+from stillgraph.operators.containers.iterables import as_sequence
+from stillgraph.operators.containers.sequences import Indexed, StagedEntries
+from stillgraph.operators.containers.tables import Items, Keys, Values
 from stillgraph.operators.names.methods import method_of
 from stillgraph.trace.capture.session import Session, session
 from stillgraph.trace.code.signals import Diverged
@@ -236,8 +238,6 @@ def items_run_over(iterable: Any) -> Iterator[Any]:
 
 def watched_container(iterable: Any) -> Any:
     """The dict, set or deque which Python watches as something is run over; None for what it does not watch."""
-    from stillgraph.operators.containers.tables import Items, Keys, Values
-
     if isinstance(iterable, (Keys, Values)):
         return iterable.container
     if isinstance(iterable, Items):
@@ -250,8 +250,6 @@ def watched_container(iterable: Any) -> Any:
 
 
 def _watching(iterable: Any, kind: type[Watching]) -> Watching | None:
-    from stillgraph.operators.containers.tables import Items, Keys, Values
-
     container, capture = watched_container(iterable), session()
     if container is None or capture is None:
         return None
@@ -292,8 +290,6 @@ def _in_deque(capture: Session, container: Any, index: Any) -> Any:
 
 def _value(container: dict[Any, Any], key: Any, index: int) -> Any:
     """What a dict has now by the key that was at a position, and is there still."""
-    from stillgraph.operators.containers.tables import Values
-
     if table_of(container) is not None:
         return Values(container).at(index)
     known = find(container, key)

@@ -9,6 +9,7 @@ from types import FunctionType
 from typing import Any
 
 from stillgraph.core.diagnostics import refuse
+from stillgraph.operators import dispatch
 from stillgraph.operators.control_flow.truth import truth
 from stillgraph.trace.capture.session import Session, session
 from stillgraph.trace.code.frames import here
@@ -30,6 +31,7 @@ def places(names: Iterable[str], *blocks: Callable[..., Any] | None) -> list[Cel
     return [CellPlace(cells[name], name) for name in names if name in cells]
 
 
+@dispatch.if_.defined
 def if_(
     test: Any,
     then: Block,
@@ -90,6 +92,7 @@ def result_of(exit: Exit | None) -> Any:
     return select(capture, exit.returned, lambda: exit.value, lambda: None)
 
 
+@dispatch.if_exp.defined
 def if_exp(test: Any, then: Callable[[], Any], orelse: Callable[[], Any], *, keeps: tuple[str, ...] = ()) -> Any:
     """``then() if test else orelse()``; ``keeps`` are the variables that these assign by ``:=``."""
     capture = session()

@@ -11,6 +11,7 @@ from stillgraph.core.diagnostics import refuse
 from stillgraph.operators.containers.drawing import drawn
 from stillgraph.operators.containers.stand_ins import StandIn
 from stillgraph.operators.control_flow.branches import if_
+from stillgraph.operators.dispatch import for_
 from stillgraph.trace.capture.session import Session, session
 from stillgraph.trace.code.frames import here
 from stillgraph.trace.control_flow.unjoined import Unjoined
@@ -130,8 +131,6 @@ def strictly(zipped: Any, check: Callable[[], None]) -> Produced:
     """``zip(…, strict=True)``: ``zipped``, and a check behind its end."""
 
     def run(emit: Emit) -> None:
-        from stillgraph.operators.control_flow.loops import for_
-
         for_(zipped, lambda item: if_(emit(item), lambda: BREAK), check)
 
     def draw() -> Iterator[Any]:
@@ -171,8 +170,6 @@ def generator_of(
         return draw()
 
     def run(emit: Emit) -> None:
-        from stillgraph.operators.control_flow.loops import for_
-
         def one(item: Any) -> Exit | None:
             def produce() -> Exit | None:
                 return if_(emit(element(item)), lambda: BREAK)

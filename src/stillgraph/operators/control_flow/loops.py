@@ -11,6 +11,7 @@ from types import FrameType
 from typing import Any
 
 from stillgraph.core.diagnostics import CaptureError, Refusal, refuse
+from stillgraph.operators import dispatch
 from stillgraph.operators.containers.drawing import drawn, items_of
 from stillgraph.operators.containers.sequences import Count, StagedEntries
 from stillgraph.operators.containers.watched import Watch, run_over, watched_container
@@ -269,6 +270,7 @@ def _nested(context: Context, exit: Exit | None, rest: Block) -> Exit | None:
 
 
 # ---- for
+@dispatch.for_.defined
 def for_(
     iterable: Any,
     body: Callable[[Any], Exit | None],

@@ -6,6 +6,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+from stillgraph.operators import dispatch
 from stillgraph.operators.calls.calls import call
 from stillgraph.program.operations import copied
 from stillgraph.trace.capture.session import Session, session
@@ -15,6 +16,7 @@ from stillgraph.trace.control_flow.unjoined import Unjoined, alternatives
 from stillgraph.trace.values.caught import Caught, Raisable, note_named
 
 
+@dispatch.raised.defined
 def raised(error: Any) -> Any:
     """What a ``raise`` is to raise; where only the run knows that, the program has raised it already.
 

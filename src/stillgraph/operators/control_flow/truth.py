@@ -10,6 +10,7 @@ import torch
 from stillgraph.core.lookup import of_class
 from stillgraph.operators.calls.given import length_given, truth_given
 from stillgraph.operators.containers import lists
+from stillgraph.operators.dispatch import call
 from stillgraph.trace.capture.session import Session
 from stillgraph.trace.control_flow.narrowing import is_optional
 from stillgraph.trace.control_flow.unjoined import Unjoined
@@ -70,8 +71,6 @@ def _tensor_truth(session: Session, value: torch.Tensor) -> Any:
 
 
 def _object_truth(session: Session, value: Any) -> Any:
-    from stillgraph.operators.calls.calls import call
-
     method = of_class(value, "__bool__")
     if method is not None:
         return truth_given(call(method, value))

@@ -14,6 +14,7 @@ from stillgraph.core.diagnostics import refuse
 from stillgraph.core.lookup import behind_proxy, class_member, own_attributes
 from stillgraph.operators.containers.stand_ins import StandIn
 from stillgraph.operators.containers.stores import set_attr, set_past_class
+from stillgraph.operators.dispatch import call
 from stillgraph.operators.names.methods import got
 from stillgraph.operators.names.registries import require_known
 from stillgraph.operators.python.hidden_state import refuse_state_of_run
@@ -53,8 +54,6 @@ def attr(target: Any, name: str) -> Any:
     if type(target) is super and descriptor is None:
         descriptor, receiver = _inherited(target, name), target.__self__  # type: ignore[attr-defined]  # of a ``super()``
     if isinstance(descriptor, property) and isinstance(descriptor.fget, FunctionType):
-        from stillgraph.operators.calls.calls import call
-
         return call(descriptor.fget, receiver)
     if isinstance(descriptor, lazy_property) and name not in vars(target):
         return _computed_once(descriptor, target)
@@ -103,15 +102,11 @@ def _inherited(target: Any, name: str) -> Any:
 
 
 def _type_of(value: Any) -> Any:
-    from stillgraph.operators.calls.calls import call
-
     return call(type, value)
 
 
 def _computed_once(descriptor: Any, target: Any) -> Any:
     """What a property of a distribution gives when it is asked for first, which the object then has."""
-    from stillgraph.operators.calls.calls import call
-
     with torch.enable_grad():
         value = call(descriptor.wrapped, target)
     set_attr(target, descriptor.wrapped.__name__, value)
@@ -120,8 +115,6 @@ def _computed_once(descriptor: Any, target: Any) -> Any:
 
 def _computed_and_kept(function: Callable[[Any], Any], target: Any, name: str) -> Any:
     """What a ``cached_property`` gives when it is asked for first: the object then has it, past its ``__setattr__``."""
-    from stillgraph.operators.calls.calls import call
-
     value = call(function, target)
     set_past_class(object.__setattr__, target, name, value)
     return value

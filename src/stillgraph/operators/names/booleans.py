@@ -15,11 +15,13 @@ import torch
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.core.lookup import class_member, is_exactly
+from stillgraph.operators import dispatch
 from stillgraph.operators.containers import entries, lists, tables
 from stillgraph.operators.containers.drawing import drawn
 from stillgraph.operators.containers.sequences import Listed, StagedEntries
 from stillgraph.operators.control_flow.branches import places, select
 from stillgraph.operators.control_flow.truth import truth, truth_number
+from stillgraph.operators.dispatch import call
 from stillgraph.operators.names.attributes import attr
 from stillgraph.operators.names.methods import compared, method_of
 from stillgraph.operators.names.namespaces import note_name
@@ -41,11 +43,13 @@ from stillgraph.trace.values.operands import unsupported
 from stillgraph.trace.values.text import StagedText
 
 
+@dispatch.and_.defined
 def and_(first: Any, *rest: Callable[[], Any], keeps: tuple[str, ...] = ()) -> Any:
     """``first and rest[0]() and …``; ``keeps`` are the variables that these assign by ``:=``."""
     return _chain(first, rest, keeps, stop_at=False)
 
 
+@dispatch.or_.defined
 def or_(first: Any, *rest: Callable[[], Any], keeps: tuple[str, ...] = ()) -> Any:
     """``first or rest[0]() or …``; ``keeps`` as for `and_`."""
     return _chain(first, rest, keeps, stop_at=True)
@@ -89,6 +93,7 @@ def _is_certain(capture: Session, value: Any, truth: bool) -> bool:
     return bool(value) is truth if plain else capture.known_truth(value) is truth
 
 
+@dispatch.not_.defined
 def not_(value: Any) -> Any:
     """``not value``."""
     capture = session()
@@ -186,6 +191,7 @@ def _is_joined(value: torch.Tensor) -> bool:
     return bool(getattr(value, "stillgraph_joined", False))
 
 
+@dispatch.eq.defined
 def eq(left: Any, right: Any) -> Any:
     """``left == right``; containers of what only the run knows are compared in the run."""
     capture = session()
@@ -345,8 +351,6 @@ def in_(item: Any, container: Any) -> Any:
     capture.compared = capture.compared or (is_told_by_identity(item) and not isinstance(container, torch.Tensor))
     method = method_of(container, "__contains__")
     if method is not None:
-        from stillgraph.operators.calls.calls import call
-
         return truth_number(capture, call(method, container, item))
     if lists.is_spread(container):
         return lists.contains(capture, container, item)
@@ -397,8 +401,6 @@ def _holds_constants(container: Any) -> bool:
 
 def _drawn_until_found(item: Any, iterable: Any) -> Any:
     """``item in iterable`` for an iterator, of which no more is drawn than is needed."""
-    from stillgraph.operators.calls.calls import call
-
     return call(any, call(map, lambda value: value is item or eq(item, value), iterable))
 
 

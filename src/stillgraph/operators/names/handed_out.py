@@ -20,6 +20,7 @@ import torch
 from stillgraph.core.diagnostics import refuse
 from stillgraph.core.files import is_ours, is_standard_library
 from stillgraph.core.lookup import class_member, is_exactly
+from stillgraph.operators.dispatch import call
 from stillgraph.program.acts import Shown
 from stillgraph.program.operations import made, ordered
 from stillgraph.program.types import ObjectType
@@ -85,8 +86,6 @@ def shown(capture: Session, value: Any, asked: Asked = Asked.STR) -> Any:
         shown(capture, value.__self__, Asked.NOTHING)
         return value
     if isinstance(value, torch.distributions.Distribution):  # of the user's objects, torch's code knows less
-        from stillgraph.operators.calls.calls import call
-
         return shown(capture, call(repr, value))
     staged = str(type(value).__module__).startswith("stillgraph.") or isinstance(value, Outcome) or holds_staged(value)
     changed = _is_changed(capture, value)
@@ -169,8 +168,6 @@ def text_method(value: Any, name: str = "__str__") -> FunctionType | None:
 
 def text_by(method: FunctionType, value: Any, *spec: Any) -> Any:
     """The text of an object by its class's method, which is rewritten; of its ``__format__``, for a specification."""
-    from stillgraph.operators.calls.calls import call
-
     result = call(method, value, *spec)
     if isinstance(result, Unjoined):
         result.refuse()

@@ -12,6 +12,7 @@ import torch
 from stillgraph.core.files import is_ours, is_standard_library, is_torch
 from stillgraph.core.lookup import class_member, of_class, own_attributes
 from stillgraph.operators.containers.indices import counted
+from stillgraph.operators.dispatch import call, not_
 from stillgraph.trace.capture.session import session
 from stillgraph.trace.control_flow.unjoined import Unjoined
 from stillgraph.trace.values.entries import refuse_operator
@@ -42,8 +43,6 @@ def method_of(value: Any, name: str) -> FunctionType | None:
 
 
 def _call(method: FunctionType, *args: Any) -> Any:
-    from stillgraph.operators.calls.calls import call
-
     return call(method, *args)
 
 
@@ -130,8 +129,6 @@ def _by_type(value: Any, name: str, other: Any) -> Any:
 
 def named(value: Any) -> str:
     """The name of a value's class, as messages of Python's have it."""
-    from stillgraph.operators.calls.calls import call
-
     return str(call(type, value).__name__) if isinstance(value, (torch.Tensor, Staged)) else type(value).__name__
 
 
@@ -183,8 +180,6 @@ def _comparing(value: Any, name: str) -> Callable[[Any, Any], Any] | None:
 
 
 def _unequal(equal: Any) -> Any:
-    from stillgraph.operators.names.booleans import not_
-
     return equal if equal is NotImplemented else not_(equal)
 
 

@@ -19,6 +19,7 @@ from stillgraph.operators.control_flow.branches import places
 from stillgraph.operators.control_flow.loops import Context
 from stillgraph.operators.control_flow.trials import Trial
 from stillgraph.operators.control_flow.truth import truth
+from stillgraph.operators.dispatch import raised
 from stillgraph.operators.names.handed_out import shown, text_by, text_method
 from stillgraph.operators.names.methods import method_of
 from stillgraph.operators.python.acts import may_print_to
@@ -284,8 +285,6 @@ def _said(
 
 
 def _fails(said: tuple[Any, ...]) -> None:
-    from stillgraph.operators.control_flow.raising import raised
-
     raise raised(AssertionError(*said))
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.core.lookup import class_member
+from stillgraph.operators.dispatch import call
 from stillgraph.trace.code.frames import here
 
 _OWN: Any = logging.LoggerAdapter
@@ -27,8 +28,6 @@ def log_by(adapter: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any
     Raises:
         CaptureError: the method says more than what is logged.
     """
-    from stillgraph.operators.calls.calls import call
-
     if name != "log":
         if name not in _LEVELS:
             message = f"LoggerAdapter.{name} is called of an adapter that is made inside the function"
@@ -49,6 +48,4 @@ def log_by(adapter: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any
 
 def call_of_adapted(adapter: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Call a method of what an adapter adapts, as its own does."""
-    from stillgraph.operators.calls.calls import call
-
     return call(getattr(adapter.logger, name), *args, **kwargs)

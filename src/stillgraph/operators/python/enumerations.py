@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 from stillgraph.core.lookup import class_member, is_exactly
 from stillgraph.operators.containers import entries
 from stillgraph.operators.control_flow.branches import select
+from stillgraph.operators.dispatch import call
 from stillgraph.operators.names.strings import text
 from stillgraph.trace.capture.session import Session
 from stillgraph.trace.code.signals import Diverged
@@ -38,8 +39,6 @@ def _is_enumeration(kind: Any) -> bool:
 
 def member_of(capture: Session, kind: Any, value: Any) -> Any:
     """``kind(value)``: where no member has the value, ``_missing_`` is asked, or a ValueError raised."""
-    from stillgraph.operators.calls.calls import call
-
     if isinstance(value, Unjoined):
         return value.either(lambda each: call(kind, each))
     if capture.may_be_none(value):
@@ -53,8 +52,6 @@ def member_of(capture: Session, kind: Any, value: Any) -> Any:
 
 
 def _missing(capture: Session, kind: Any, value: Any) -> Any:
-    from stillgraph.operators.calls.calls import call
-
     if class_member(kind, "_missing_") is class_member(enum.Enum, "_missing_"):
         _refuse_value(capture, kind, value)
     return _given(capture, kind, value, call(kind._missing_, value))

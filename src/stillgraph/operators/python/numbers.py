@@ -29,6 +29,7 @@ from stillgraph.operators.control_flow.closing import before_stop
 from stillgraph.operators.control_flow.comprehensions import list_of
 from stillgraph.operators.control_flow.generators import Produced, enumerated, strictly
 from stillgraph.operators.control_flow.truth import tensor_of, truth, truth_number
+from stillgraph.operators.dispatch import call, for_
 from stillgraph.operators.names.booleans import and_, or_
 from stillgraph.operators.names.methods import method_of
 from stillgraph.operators.names.strings import format_, print_, repr_, str_
@@ -150,8 +151,6 @@ def len_(value: Any, /) -> Any:
         return lists.entry_count(_capture(), known)
     method = of_class(value, "__len__")
     if method is not None and not isinstance(value, (list, tuple, dict, str, set)):
-        from stillgraph.operators.calls.calls import call
-
         return length_given(call(method, value))
     return len(value)
 
@@ -183,8 +182,6 @@ def index(value: Any, /) -> Any:
 
 def index_of_object(value: Any) -> int:
     """What is no number in a place where Python wants a whole one: an object of the user's may give one."""
-    from stillgraph.operators.calls.calls import call
-
     method = method_of(value, "__index__")
     found: int = operator.index(value) if method is None else call(method, value)
     return found
@@ -313,8 +310,6 @@ def _extreme(function: Callable[..., Any], better: Callable[[Any, Any], Any]) ->
             return function(items, key=key, **default)
         if key is None and all(is_number(v) for v in items) and len({kind_of(v) for v in items}) == 1:
             return _fold_numbers(function, items)
-        from stillgraph.operators.calls.calls import call
-
         def measure(value: Any) -> Any:
             return value if key is None else call(key, value)
 
@@ -330,8 +325,6 @@ def _extreme(function: Callable[..., Any], better: Callable[[Any, Any], Any]) ->
 
 def _extreme_by_key(function: Callable[..., Any], iterable: Any, key: Any, default: dict[str, Any]) -> Any:
     """``max(iterable, key=key)`` of what a loop draws from: each element is measured before the next is drawn."""
-    from stillgraph.operators.calls.calls import call
-
     pairs = list_of(iterable, lambda item: (item, call(key, item)))
     if not lists.is_spread(pairs):
         if not pairs:
@@ -349,8 +342,6 @@ def _of_largest(function: Callable[..., Any], items: list[Any], keys: list[Any])
 
 
 def _extreme_of_spread(function: Callable[..., Any], items: list[Any], key: Any, default: dict[str, Any]) -> Any:
-    from stillgraph.operators.calls.calls import call
-
     if "default" in default:
         return if_exp(items, lambda: _extreme_of_spread(function, items, key, {}), lambda: default["default"])
     if key is None:
@@ -412,8 +403,6 @@ def _until(iterable: Any, stop_at: bool) -> Any:
 
 def _until_in_loop(iterable: Any, stop_at: bool) -> Any:
     """``any`` or ``all`` as a loop that may be staged."""
-    from stillgraph.operators.control_flow.loops import for_
-
     capture = _capture()
     found: Any = not stop_at
 

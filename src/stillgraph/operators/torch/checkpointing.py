@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch.utils.checkpoint import checkpoint, checkpoint_sequential
 
+from stillgraph.operators.dispatch import call
 from stillgraph.trace.capture.session import session
 from stillgraph.trace.control_flow.checkpointing import stage_checkpoint
 from stillgraph.trace.heap.exits import Exit, Return
@@ -17,8 +18,6 @@ _OPTIONS = ("use_reentrant", "context_fn", "determinism_check", "debug", "early_
 
 
 def _checkpoint(function: Any, *args: Any, **kwargs: Any) -> Any:
-    from stillgraph.operators.calls.calls import call  # which looks this up
-
     capture = session()
     assert capture is not None
     options = {name: kwargs.pop(name) for name in _OPTIONS if name in kwargs}

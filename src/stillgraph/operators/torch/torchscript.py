@@ -18,6 +18,7 @@ from torch.jit._trace import TracedModule
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.core.files import is_torch
+from stillgraph.operators.dispatch import call
 from stillgraph.trace.capture.session import Session, session
 from stillgraph.trace.code.compiled import original_of
 from stillgraph.trace.code.frames import here
@@ -210,8 +211,6 @@ def _is_scripting() -> bool:
 
 def _fork(function: Any, *args: Any, **kwargs: Any) -> torch.futures.Future[Any]:
     """``torch.jit.fork``: outside of TorchScript it makes the call at once."""
-    from stillgraph.operators.calls.calls import call  # which looks things up here
-
     future: torch.futures.Future[Any] = torch.futures.Future()
     future.set_result(call(function, *args, **kwargs))
     return future

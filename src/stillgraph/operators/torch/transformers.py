@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.operators.control_flow.branches import select
+from stillgraph.operators.dispatch import call
 from stillgraph.program.operations import encode_nested
 from stillgraph.trace.capture.session import Session, session
 from stillgraph.trace.code.frames import here
@@ -22,8 +23,6 @@ _DEVICES = ("cpu", "cuda", "xpu")
 
 
 def _call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
-    from stillgraph.operators.calls.calls import call  # which looks things up here
-
     return call(function, *args, **kwargs)
 
 

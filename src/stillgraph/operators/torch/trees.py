@@ -7,10 +7,10 @@ from typing import Any
 
 from torch.utils import _pytree
 
+from stillgraph.operators.dispatch import call
+
 
 def _map(function: Callable[..., Any], tree: Any, *rests: Any, is_leaf: Callable[[Any], bool] | None = None) -> Any:
-    from stillgraph.operators.calls.calls import call
-
     if is_leaf is not None:
         return _pytree.tree_map(function, tree, *rests, is_leaf=is_leaf)
     leaves, structure = _pytree.tree_flatten(tree)
@@ -19,8 +19,6 @@ def _map(function: Callable[..., Any], tree: Any, *rests: Any, is_leaf: Callable
 
 
 def _map_only(kinds: Any, *given: Any, is_leaf: Callable[[Any], bool] | None = None) -> Any:
-    from stillgraph.operators.calls.calls import call
-
     is_of_types = isinstance(kinds, type) or (isinstance(kinds, tuple) and all(isinstance(k, type) for k in kinds))
     if not is_of_types or len(given) != 2:  # a test of the user's, or a decorator
         return _pytree.tree_map_only(kinds, *given, is_leaf=is_leaf)  # type: ignore[call-overload]  # as it was called

@@ -17,6 +17,7 @@ from typing import Any
 import torch
 from torch.nn.parallel import DataParallel, DistributedDataParallel
 
+from stillgraph.operators.dispatch import call
 from stillgraph.operators.torch import transformers
 from stillgraph.program.distributed import EnterParallel, EnterSharded, LeaveParallel, LeaveSharded
 from stillgraph.trace.capture.session import Session, session
@@ -256,8 +257,6 @@ def _capture() -> Session:
 
 
 def _call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
-    from stillgraph.operators.calls.calls import call  # which looks things up here
-
     return call(function, *args, **kwargs)
 
 
