@@ -11,7 +11,8 @@ from stillgraph.bytecode.entry import convert as bytecode
 from stillgraph.bytecode.segments.segments import Segment
 from stillgraph.core.diagnostics import CaptureError, Refusal
 from stillgraph.core.files import is_torch
-from stillgraph.operators.calls.calls import assigned_outer_variables, has_meaning
+from stillgraph.operators.calls.meanings import has_meaning
+from stillgraph.operators.calls.python_functions import assigned_outer_variables
 from stillgraph.operators.table import OPERATORS
 from stillgraph.settings import SETTINGS
 from stillgraph.source.convert import convert, convert_generator, is_converted

@@ -10,7 +10,8 @@ import torch
 from torch import Tensor, nn
 
 import stillgraph as sg
-from stillgraph.operators.calls.calls import assigned_outer_variables, call
+from stillgraph.operators.calls.calls import call
+from stillgraph.operators.calls.python_functions import assigned_outer_variables
 from tests.unit.trace.agreement import IF, N, P, agree, agree_fresh, count, nodes, program_of
 
 

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from stillgraph.core.diagnostics import CaptureError
+from stillgraph.operators.dispatch import call
 from stillgraph.operators.python import acts, caches
 from stillgraph.trace.capture.session import Session
 from stillgraph.trace.code.signals import Restart
 
 
-def call_cached(
-    capture: Session, call: Callable[..., Any], function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> Any:
+def call_cached(capture: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A function with ``lru_cache``: nothing of a capture may stay in the user's cache."""
     held = caches.held_result(capture, function, args, kwargs)
     if held is not None:

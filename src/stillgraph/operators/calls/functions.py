@@ -72,10 +72,6 @@ def _exit(status: Any = None, /) -> NoReturn:
     raise raised(error)
 
 
-def _call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
-    return call(function, *args, **kwargs)
-
-
 def _getattr(target: Any, name: str, *default: Any) -> Any:
     capture = _asked(target, name)
     if capture.may_be_none(target):
@@ -170,13 +166,13 @@ def _iter(*args: Any) -> Any:
 
 def _map(function: Any, *iterables: Any) -> Any:
     if len(iterables) == 1 and isinstance(iterables[0], Produced) and not iterables[0].begun:
-        return mapped(functools.partial(_call, function), iterables[0])
+        return mapped(functools.partial(call, function), iterables[0])
     if any(map(_has_unknown_length, iterables)):
         if len(iterables) == 1:
-            return generator_of(iterables[0], functools.partial(_call, function), made=Mapped)
-        return generator_of(zip_(*iterables), lambda items: _call(function, *items), made=Mapped)
+            return generator_of(iterables[0], functools.partial(call, function), made=Mapped)
+        return generator_of(zip_(*iterables), lambda items: call(function, *items), made=Mapped)
     known = (each if is_looped_over(each) else known_or_list(_run_over(each)) for each in iterables)
-    return map(functools.partial(_call, function), *known)
+    return map(functools.partial(call, function), *known)
 
 
 def _run_over(iterable: Any) -> Any:
@@ -211,20 +207,20 @@ def _require_count(capture: Session, bound: Any, what: str) -> None:
 
 
 def _filter(function: Any, iterable: Any) -> Any:
-    test = (lambda value: value) if function is None else (lambda value: _call(function, value))
+    test = (lambda value: value) if function is None else (lambda value: call(function, value))
     return filtered(iterable, test)
 
 
 def _reduce(function: Any, iterable: Any, *initial: Any) -> Any:
     if isinstance(iterable, torch.Tensor) and not iterable.dim():
         raise TypeError("reduce() arg 2 must support iteration")  # in place of what the tensor says
-    return fold(lambda total, value: _call(function, total, value), iterable, *initial)
+    return fold(lambda total, value: call(function, total, value), iterable, *initial)
 
 
 def _sorted(iterable: Any, *, key: Any = None, reverse: bool = False) -> Any:
     table = table_of(iterable) if isinstance(iterable, (set, frozenset)) else None
     iterable = iterable if table is None else table.keys
-    return sorted_(_call, iterable, key=key, reverse=reverse)
+    return sorted_(iterable, key=key, reverse=reverse)
 
 
 def _divergence(p: Any, q: Any) -> Any:
@@ -238,7 +234,7 @@ def _divergence(p: Any, q: Any) -> Any:
     classes = (type(p), type(q))
     function = _dispatch_kl(*classes)
     capture.reads.settings.append((_dispatch_kl, classes, function))
-    return kl_divergence(p, q) if function is NotImplemented else _call(function, p, q)  # the former says what is wrong
+    return kl_divergence(p, q) if function is NotImplemented else call(function, p, q)  # the former says what is wrong
 
 
 def _id(value: Any) -> int:

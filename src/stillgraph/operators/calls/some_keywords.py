@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from types import FunctionType, MethodType
 from typing import Any
 
@@ -11,6 +11,7 @@ import torch
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.operators.control_flow.branches import select
+from stillgraph.operators.dispatch import call
 from stillgraph.operators.torch.modules import takes_hooks_with_keywords
 from stillgraph.trace.capture.session import Session
 from stillgraph.trace.code.frames import here, mode_decorated
@@ -77,9 +78,7 @@ def _defaults(function: FunctionType) -> Keywords:
     return {**dict(zip(names, values)), **(function.__kwdefaults__ or {})}
 
 
-def on_each_path(
-    capture: Session, call: Callable[..., Any], function: Any, args: tuple[Any, ...], kwargs: Keywords
-) -> Any:
+def on_each_path(capture: Session, function: Any, args: tuple[Any, ...], kwargs: Keywords) -> Any:
     """The call with the first of the keywords that may be missing, and the call without it.
 
     Raises:

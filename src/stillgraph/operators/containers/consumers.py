@@ -29,6 +29,7 @@ from stillgraph.operators.control_flow.generators import Produced
 from stillgraph.operators.control_flow.loops import Context, for_
 from stillgraph.operators.control_flow.trials import Trial
 from stillgraph.operators.control_flow.truth import truth_number
+from stillgraph.operators.dispatch import call
 from stillgraph.operators.names.strings import joined, with_chosen
 from stillgraph.passes.regions.purity import is_pure
 from stillgraph.trace.capture.session import Session, session
@@ -87,8 +88,8 @@ def known_or_list(iterable: Any) -> Any:
     return list_of(sequence, lambda item: item)
 
 
-def join(call: Callable[..., Any], method: Any, iterable: Any) -> Any:
-    """``method(iterable)``, where that is ``join`` of a text; ``call`` is the operator."""
+def join(method: Any, iterable: Any) -> Any:
+    """``method(iterable)``, where that is ``join`` of a text."""
     parts = list(known_or_list(iterable))
     if lists.is_spread(parts):
         message = "join is given parts of which only the run knows how many there are"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -14,17 +13,16 @@ from stillgraph.operators.containers.consumers import known_or_list
 from stillgraph.operators.containers.picking import pick
 from stillgraph.operators.containers.stores import note_contents
 from stillgraph.operators.control_flow.comprehensions import list_of
+from stillgraph.operators.dispatch import call
 from stillgraph.program.operations import sort_order
 from stillgraph.program.types import ListType, NumberType
 from stillgraph.trace.capture.session import Session, session
 from stillgraph.trace.code.frames import here
 from stillgraph.trace.values.numbers import StagedNumber, plain
 
-Call = Callable[..., Any]
 
-
-def sorted_(call: Call, iterable: Any, *, key: Any = None, reverse: bool = False) -> list[Any]:
-    """``sorted(iterable, key=key, reverse=reverse)``; ``call`` is the operator that calls the key."""
+def sorted_(iterable: Any, *, key: Any = None, reverse: bool = False) -> list[Any]:
+    """``sorted(iterable, key=key, reverse=reverse)``."""
     capture = session()
     assert capture is not None
     items = list(known_or_list(iterable))
@@ -76,7 +74,7 @@ def _in_order(capture: Session, items: list[Any], keys: list[Any], reverse: Any)
     return [pick(capture, items, index) for index in indices]
 
 
-def sort(call: Call, target: list[Any], *, key: Any = None, reverse: bool = False) -> None:
+def sort(target: list[Any], *, key: Any = None, reverse: bool = False) -> None:
     """``target.sort(key=key, reverse=reverse)``."""
     note_contents(target)
-    target[:] = sorted_(call, target, key=key, reverse=reverse)
+    target[:] = sorted_(target, key=key, reverse=reverse)

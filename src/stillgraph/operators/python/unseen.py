@@ -17,6 +17,7 @@ from torch.utils._pytree import is_namedtuple_instance
 from stillgraph.core.dataclasses import has_steps
 from stillgraph.core.files import is_library, is_torch
 from stillgraph.core.lookup import class_member
+from stillgraph.operators.dispatch import call
 from stillgraph.trace.capture.session import Session
 from stillgraph.trace.control_flow.held import places_within
 from stillgraph.trace.control_flow.narrowing import exchanged, leaves
@@ -24,12 +25,11 @@ from stillgraph.trace.control_flow.unjoined import Unjoined, alternatives, is_lo
 from stillgraph.trace.heap.journal import ContentsPlace, Place, is_same
 
 
-def with_each(capture: Session, call: Any, function: Any, args: Any, kwargs: Any) -> tuple[Any] | None:
+def with_each(capture: Session, function: Any, args: Any, kwargs: Any) -> tuple[Any] | None:
     """A call made for each alternative, if code that is not rewritten finds what may be None; the result, in a tuple.
 
     Args:
         capture: the one that goes on.
-        call: makes the call for one of the alternatives: ``call(function, *args, **kwargs)``.
         function: what is called.
         args: with what.
         kwargs: with what, by name.
@@ -64,7 +64,7 @@ def with_each(capture: Session, call: Any, function: Any, args: Any, kwargs: Any
     return (_either(capture, uncertain, given),)
 
 
-def _with_each_held(capture: Session, call: Any, code: FunctionType, handed: Any) -> tuple[Any] | None:
+def _with_each_held(capture: Session, again: Any, code: FunctionType, handed: Any) -> tuple[Any] | None:
     """As `with_each`, for values that attributes, variables and the contents of containers hold."""
     places = ((place, held, v) for place, held in places_within(handed) for v in _parts(place, held))
     found = next((each for each in places if _is_uncertain(capture, each[-1])), None)
@@ -76,7 +76,7 @@ def _with_each_held(capture: Session, call: Any, code: FunctionType, handed: Any
     def given(value: Any) -> Any:
         there = exchanged(held, uncertain, value)
         capture.journal.write(place, there)
-        result = call()
+        result = again()
         if is_same(place.get(), there):
             capture.journal.write(place, held)
         return result

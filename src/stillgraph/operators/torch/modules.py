@@ -13,6 +13,7 @@ from torch.nn.parameter import is_lazy
 from stillgraph.core.diagnostics import refuse
 from stillgraph.core.files import is_torch
 from stillgraph.operators.control_flow.branches import if_exp
+from stillgraph.operators.dispatch import call
 from stillgraph.operators.names.booleans import is_none
 from stillgraph.operators.torch.backward_hooks import BackwardHooks, has_backward_hooks
 from stillgraph.operators.torch.wrappers import WRAPPERS, free, gather, is_sharding, refuse_hook
@@ -22,10 +23,8 @@ from stillgraph.trace.code.frames import here, surrounds_with_mode
 from stillgraph.trace.code.signals import Restart
 from stillgraph.trace.control_flow.unjoined import Unjoined
 
-Call = Callable[..., Any]  # the operator of that name
 
-
-def call_module(capture: Session, call: Call, module: torch.nn.Module, args: Any, kwargs: dict[str, Any]) -> Any:
+def call_module(capture: Session, module: torch.nn.Module, args: Any, kwargs: dict[str, Any]) -> Any:
     """``torch.nn.Module.__call__(module, *args, **kwargs)``, whatever ``__call__`` its class may have."""
     if any(is_lazy(each) for each in (*module._parameters.values(), *module._buffers.values()) if each is not None):
         raise refuse("SG308", f"a {type(module).__name__} learns its sizes", location=here())
@@ -41,14 +40,14 @@ def call_module(capture: Session, call: Call, module: torch.nn.Module, args: Any
             return call(forward, *args, **kwargs)
         return torch.nn.Module.__call__(module, *args, **kwargs)
     with contextlib.ExitStack() as leaving:
-        args, kwargs = _run_hooks_before(call, module, args, kwargs, leaving)
+        args, kwargs = _run_hooks_before(module, args, kwargs, leaving)
         behind = BackwardHooks(capture, module) if torch.is_grad_enabled() and has_backward_hooks(module) else None
         args = args if behind is None else behind.inputs(args)
-        result = _run_hooks_after(call, module, args, kwargs, call(forward, *args, **kwargs))
+        result = _run_hooks_after(module, args, kwargs, call(forward, *args, **kwargs))
         return result if behind is None else behind.outputs(result)
 
 
-def call_in_turn(call: Call, module: Any, input: Any) -> Any:
+def call_in_turn(module: Any, input: Any) -> Any:
     """``torch.nn.Sequential.forward``."""
     for inner in module:
         input = call(inner, input)
@@ -93,7 +92,7 @@ def _hooks_after(module: torch.nn.Module) -> Iterator[Hook]:
 
 
 def _run_hooks_before(
-    call: Call, module: torch.nn.Module, args: Any, kwargs: Any, leaving: contextlib.ExitStack
+    module: torch.nn.Module, args: Any, kwargs: Any, leaving: contextlib.ExitStack
 ) -> tuple[Any, Any]:
     for key, hook, with_kwargs in _hooks_before(module):
         if is_sharding(hook):
@@ -107,7 +106,7 @@ def _run_hooks_before(
     return args, kwargs
 
 
-def _run_hooks_after(call: Call, module: torch.nn.Module, args: Any, kwargs: Any, result: Any) -> Any:
+def _run_hooks_after(module: torch.nn.Module, args: Any, kwargs: Any, result: Any) -> Any:
     for key, hook, with_kwargs in _hooks_after(module):
         if is_sharding(hook):
             result = free(key, module, result)

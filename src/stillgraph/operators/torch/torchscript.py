@@ -67,12 +67,12 @@ def _told(module: Any) -> tuple[str, str]:
 
 # ---- calls
 def call_compiled(
-    capture: Session, call: Call, function: torch.jit.ScriptFunction[Any, Any], args: Any, kwargs: Any
+    capture: Session, function: torch.jit.ScriptFunction[Any, Any], args: Any, kwargs: Any
 ) -> Any:
     """Call what ``torch.jit.script`` or ``torch.jit.trace`` made of a function."""
     original = original_of(function)
     if original is not None:
-        bound = _bound(capture, call, function, original, args, kwargs)
+        bound = _bound(capture, function, original, args, kwargs)
         with _scripting(capture, True):
             return call(original, *bound.args, **bound.kwargs)
     name = function.qualified_name.rpartition(".")[2]
@@ -94,7 +94,7 @@ def _scripting(capture: Session, on: bool) -> Iterator[None]:
         capture.scripting = before
 
 
-def left_to_python(capture: Session, call: Call, function: Any, args: Any, kwargs: Any) -> Any:
+def left_to_python(capture: Session, function: Any, args: Any, kwargs: Any) -> Any:
     """Call a function marked with ``torch.jit.ignore`` or ``unused`` from one that TorchScript compiled."""
     if modifier(function) in (FunctionModifiers.UNUSED, FunctionModifiers._DROP):
         message = f"'{function.__name__}' is marked torch.jit.unused, which TorchScript raises an error for"
@@ -122,7 +122,7 @@ def is_left_to_python(function: Any) -> bool:
 
 # ---- arguments, as TorchScript takes them
 def _bound(
-    capture: Session, call: Call, function: Any, original: FunctionType, args: Any, kwargs: Any
+    capture: Session, function: Any, original: FunctionType, args: Any, kwargs: Any
 ) -> inspect.BoundArguments:
     """The arguments as they reach compiled code: lists and dicts are copies, a declared float is a float.
 
@@ -134,7 +134,7 @@ def _bound(
     for argument in function.schema.arguments:
         if argument.name not in given:
             value = bound.arguments[argument.name]
-            bound.arguments[argument.name] = _taken(call, argument.type, value, argument.name)
+            bound.arguments[argument.name] = _taken(argument.type, value, argument.name)
     return bound
 
 
@@ -148,19 +148,19 @@ def with_float_defaults(function: Any, args: tuple[Any, ...], kwargs: dict[str, 
     return {**{each.name: float(each.default) for each in declared}, **kwargs}
 
 
-def _taken(call: Call, declared: Any, value: Any, name: str) -> Any:
+def _taken(declared: Any, value: Any, name: str) -> Any:
     kind = declared.kind()
     if kind == "OptionalType":
-        return None if value is None else _taken(call, declared.getElementType(), value, name)
+        return None if value is None else _taken(declared.getElementType(), value, name)
     if isinstance(value, (StagedSpread, StagedList)):
         message = f"a list of unknown length is passed as '{name}' to a function that torch.jit.script compiled"
         raise refuse("SG105", message, location=here(), hint=f"{_HINT}the function itself.")
     if kind == "ListType" and isinstance(value, (list, tuple)):
-        return [_taken(call, declared.getElementType(), item, name) for item in value]
+        return [_taken(declared.getElementType(), item, name) for item in value]
     if kind == "DictType" and isinstance(value, dict):
-        return {key: _taken(call, declared.getValueType(), item, name) for key, item in value.items()}
+        return {key: _taken(declared.getValueType(), item, name) for key, item in value.items()}
     if kind == "TupleType" and type(value) is tuple:
-        return tuple(_taken(call, each, item, name) for each, item in zip(declared.elements(), value, strict=True))
+        return tuple(_taken(each, item, name) for each, item in zip(declared.elements(), value, strict=True))
     if kind not in _NUMBERS:
         return value
     if isinstance(value, StagedNumber) and _session().may_be_none(value):

@@ -196,7 +196,12 @@ _BEGINNINGS = ("CaptureAttempt.run", "_call_traced")  # of a capture, of a trace
 _TELLING = frozenset({_CATCHING, _RESUMING, _YIELDING, _GENERATING, _COMPREHENDED, *_GENERATORS, *_BEGINNINGS})
 """The names of functions of ours that stand for something in the stack, besides those that call the user's."""
 
-_CALLING = ("_call_traced", "call_function", "_call_in_arm", "_call", "call", "_call_other", "call_module")
+_CALLING = frozenset(
+    {
+        *("_call_traced", "_call_rewritten", "_call_in_arm", "_call", "call"),
+        *("_call_object", "_of_no_container", "call_module"),
+    }
+)
 
 
 def runs_a_block(code: CodeType) -> bool:

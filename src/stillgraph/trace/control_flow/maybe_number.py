@@ -62,7 +62,11 @@ def _is_asked_by_user() -> bool:
     return not is_our_module(name) or name.startswith(_FOR_THE_USER)
 
 
-_FOR_THE_USER = ("stillgraph.bytecode.", "stillgraph.operators.names.attributes", "stillgraph.operators.calls.calls")
+_FOR_THE_USER = (
+    "stillgraph.bytecode.",
+    "stillgraph.operators.names.attributes",
+    *(f"stillgraph.operators.calls.{name}" for name in ("calls", "callees", "builtin_methods", "python_functions")),
+)
 _BY_OPERATOR = {torch.Tensor.neg: operator.neg, torch.Tensor.abs: operator.abs, torch.Tensor.positive: operator.pos}
 
 

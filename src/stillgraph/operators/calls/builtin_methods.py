@@ -1,0 +1,293 @@
+"""Calls of functions and bound methods written in C: what is done before one, and in its place."""
+
+from __future__ import annotations
+
+import collections
+import contextvars
+from collections.abc import Callable
+from types import BuiltinMethodType, MethodWrapperType
+from typing import Any, NamedTuple
+
+import torch
+
+from stillgraph.core.diagnostics import refuse
+from stillgraph.operators.calls.binding import is_iterable, takes_one
+from stillgraph.operators.calls.making import make, refuse_spread
+from stillgraph.operators.calls.python_functions import note_all
+from stillgraph.operators.calls.ways import ANOTHER, is_staged
+from stillgraph.operators.containers import entries, lists, tables
+from stillgraph.operators.containers.consumers import join, known_or_list, taken
+from stillgraph.operators.containers.indices import as_index
+from stillgraph.operators.containers.sorting import sort
+from stillgraph.operators.containers.stores import (
+    CONTAINERS,
+    del_item_past_class,
+    del_past_class,
+    note_contents,
+    promote_item,
+    set_item_past_class,
+    set_past_class,
+)
+from stillgraph.operators.names.namespaces import note_method
+from stillgraph.operators.names.strings import fill
+from stillgraph.operators.python import randomness
+from stillgraph.operators.python.caches import refuse_counts
+from stillgraph.operators.python.foreign import before_method
+from stillgraph.operators.python.hidden_state import MUTATORS, refuse_hidden_state
+from stillgraph.operators.python.pickling import before_pickling
+from stillgraph.operators.torch.plain_arguments import is_torch_builtin
+from stillgraph.trace.capture.session import Session
+from stillgraph.trace.code.frames import here
+from stillgraph.trace.control_flow.narrowing import is_optional
+from stillgraph.trace.control_flow.unknown import refuse_unknown
+from stillgraph.trace.effects import context_variables
+from stillgraph.trace.effects.locks import WRITTEN_IN_C
+from stillgraph.trace.guards.one_object import is_told_by_identity
+from stillgraph.trace.heap.journal import MISSING
+from stillgraph.trace.sources.reads import Failure, variable_value
+from stillgraph.trace.torch_rules.tensor_classes import require_plain
+from stillgraph.trace.values.arrays import is_array, refuse_numbers
+from stillgraph.trace.values.entries import container_of, holds_unknown
+from stillgraph.trace.values.numbers import StagedNumber
+
+Method = Any  # a BuiltinMethodType or MethodWrapperType
+Args = tuple[Any, ...]
+Keywords = dict[str, Any]
+
+
+class Step(NamedTuple):
+    """What is done before a method, or in its place.
+
+    Attributes:
+        of: the classes of receivers it is for.
+        names: of the methods it is for; None for all.
+        rule: gives what the call gives, or `ANOTHER`.
+    """
+
+    of: Any
+    names: frozenset[str] | None
+    rule: Callable[[Session, Method, Args, Keywords], Any]
+
+
+def call_builtin(capture: Session, method: Method, args: Args, kwargs: Keywords) -> Any:
+    """``method(*args, **kwargs)``, of a function or a bound method that is written in C."""
+    receiver, name = method.__self__, method.__name__
+    for of, names, rule in _STEPS:
+        if (names is None or name in names) and isinstance(receiver, of):
+            given = rule(capture, method, args, kwargs)
+            if given is not ANOTHER:
+                return given
+    of = _of_elements if isinstance(receiver, _OF_ELEMENTS) else _of_no_container
+    return of(capture, method, args, kwargs)
+
+
+_OF_ELEMENTS = (*CONTAINERS, tuple)
+
+
+def _of_elements(capture: Session, method: Method, args: Args, kwargs: Keywords) -> Any:
+    receiver, name = method.__self__, method.__name__
+    is_plain = type(receiver) is list or type(receiver) is tuple
+    if is_plain and name in ("pop", "insert") and args:
+        args = (as_index(capture, args[0]), *args[1:])
+    looked_up = is_plain and bool(args) and _decided_in_the_run(name, args[0], receiver)
+    if looked_up or (lists.is_spread(receiver) and name not in lists.SAFE_METHODS):
+        return lists.call_method(capture, receiver, name, args, kwargs)
+    if isinstance(receiver, collections.deque) and receiver.maxlen is not None and lists.is_spread(receiver):
+        raise refuse_unknown("SG210", "a deque with a maximal length that only the run fills", receiver)
+    if not isinstance(receiver, CONTAINERS):
+        return _of_no_container(capture, method, args, kwargs)
+    args = tuple(known_or_list(a) for a in args) if name in ("extend", "extendleft") else args
+    return method(*args, **kwargs)
+
+
+def _of_no_container(capture: Session, method: Method, args: Args, kwargs: Keywords) -> Any:
+    if not isinstance(method, BuiltinMethodType) or not is_torch_builtin(method):
+        refuse_spread(method, args)
+    note_all(args)
+    refuse_hidden_state(method)
+    before_method(capture, method, args, kwargs)
+    if isinstance(method.__self__, contextvars.ContextVar):
+        return _of_variable(capture, method, args, kwargs)
+    result = method(*args, **kwargs)
+    if isinstance(method.__self__, WRITTEN_IN_C) and result is False:
+        capture.locks.not_taken(method.__self__)
+    return result
+
+
+def _of_variable(capture: Session, method: Method, args: Args, kwargs: Keywords) -> Any:
+    variable: contextvars.ContextVar[Any] = method.__self__
+    if variable_value(variable) is MISSING:
+        capture.reads.settings.append((Failure(variable.get), (), LookupError))
+    if method.__name__ in context_variables.METHODS and len(args) == 1:
+        return context_variables.change(capture, variable, method.__name__, *args)
+    result = method(*args, **kwargs)
+    if method.__name__ == "get" and capture.memory.is_as_given(variable):
+        capture.reads.settings.append((method, args, result))
+    return result
+
+
+# ---- steps
+def _ask(capture: Session, method: Method, args: Args, kwargs: Keywords) -> Any:
+    refuse_counts(method)
+    before_pickling(capture, method, args)
+    if is_array(method.__self__):
+        refuse_numbers((args, kwargs))
+    return ANOTHER
+
+
+def _of_class(capture: Session, method: Method, args: Args, kwargs: Keywords) -> Any:
+    """``super().__call__`` of a metaclass."""
+    is_slot = isinstance(method, MethodWrapperType)
+    return make(capture, method, method.__self__, args, kwargs) if is_slot else ANOTHER
+
+
+def _set_attribute(capture: Session, method: Method, args: Args, kwargs: Keywords) -> Any:
+    """``super().__setattr__``."""
+    if not isinstance(method, MethodWrapperType):
+        return ANOTHER
+    kind: Any = type if isinstance(method.__self__, type) else object
+    return set_past_class(kind.__setattr__, method.__self__, *args)
+
+
+def _delete_attribute(capture: Session, method: Method, args: Args, kwargs: Keywords) -> Any:
+    if not isinstance(method, MethodWrapperType):
+        return ANOTHER
+    kind: Any = type if isinstance(method.__self__, type) else object
+    return del_past_class(kind.__delattr__, method.__self__, *args)
+
+
+def _set_item(capture: Session, method: Method, args: Args, kwargs: Keywords) -> None:
+    set_item_past_class(method.__self__, *args)
+
+
+def _delete_item(capture: Session, method: Method, args: Args, kwargs: Keywords) -> None:
+    del_item_past_class(method.__self__, *args)
+
+
+def _draw(capture: Session, method: Method, args: Args, kwargs: Keywords) -> Any:
+    return randomness.call_method(capture, method.__self__, method.__name__, (*args, *kwargs.values()))
+
+
+def _join(capture: Session, method: Method, args: Args, kwargs: Keywords) -> Any:
+    return join(method, args[0]) if takes_one(args, kwargs) and is_iterable(args[0]) else ANOTHER
+
+
+def _format(capture: Session, method: Method, args: Args, kwargs: Keywords) -> Any:
+    return fill(method.__self__, args, kwargs)
+
+
+def _sort(capture: Session, method: Method, args: Args, kwargs: Keywords) -> Any:
+    if args or not kwargs.keys() <= {"key", "reverse"}:
+        return ANOTHER
+    sort(method.__self__, **kwargs)
+    return None
+
+
+def _require_plain(capture: Session, method: Method, args: Args, kwargs: Keywords) -> Any:
+    require_plain(capture, *args)
+    return ANOTHER
+
+
+def _refuse_hook(capture: Session, method: Method, args: Args, kwargs: Keywords) -> Any:
+    if method.__name__.startswith("register_"):
+        hint = "Put the hook on the tensor: tensor.register_hook(hook)."
+        raise refuse("SG305", "a hook is put on a node of autograd's graph", location=here(), hint=hint)
+    return ANOTHER
+
+
+def _append(capture: Session, method: Method, args: Args, kwargs: Keywords) -> Any:
+    if type(method.__self__) is list and takes_one(args, kwargs):
+        capture.list_grows(method.__self__, *args)
+    return ANOTHER
+
+
+def _promote(capture: Session, method: Method, args: Args, kwargs: Keywords) -> Any:
+    for key, value in {**dict(*args), **kwargs}.items() if all(isinstance(a, dict) for a in args) else ():
+        promote_item(capture, method.__self__, key, value)
+    return ANOTHER
+
+
+def _note(capture: Session, method: Method, args: Args, kwargs: Keywords) -> Any:
+    note_contents(method.__self__, method=(method.__name__, args))
+    return ANOTHER
+
+
+def _take(capture: Session, method: Method, args: Args, kwargs: Keywords) -> Any:
+    if not taken(method.__self__, method.__name__, args, kwargs):
+        return ANOTHER
+    return method.__self__ if method.__name__.startswith("__i") else None
+
+
+def _look_through(capture: Session, method: Method, args: Args, kwargs: Keywords) -> Any:
+    receiver = method.__self__
+    capture.compared = capture.compared or any(map(is_told_by_identity, args))
+    searched = args if isinstance(receiver, set) else (receiver, *args)  # a set finds its elements itself
+    if any(map(holds_unknown, searched)):
+        message = "a list is looked through in which a dict or set has a key on some paths only"
+        raise refuse("SG211", message, location=here())
+    return ANOTHER
+
+
+def _get(capture: Session, method: Method, args: Args, kwargs: Keywords) -> Any:
+    is_staged_key = args and entries.is_staged_key(method.__self__, args[0])
+    return entries.get(capture, method.__self__, *args) if is_staged_key else ANOTHER
+
+
+def _by_table(capture: Session, method: Method, args: Args, kwargs: Keywords) -> Any:
+    if kwargs or not tables.takes(method.__self__, method.__name__, args):
+        return ANOTHER
+    return tables.call_method(capture, method.__self__, method.__name__, args)
+
+
+def _of_entries(capture: Session, method: Method, args: Args, kwargs: Keywords) -> Any:
+    receiver, name = method.__self__, method.__name__
+    note_method(receiver, name, args)
+    is_filled = name == "update" and isinstance(receiver, (dict, set)) and not kwargs
+    if container_of(receiver) is not None or (is_filled and any(container_of(each) is not None for each in args)):
+        return entries.call_method(capture, receiver, name, args, kwargs)
+    return ANOTHER
+
+
+def _compare_sets(capture: Session, method: Method, args: Args, kwargs: Keywords) -> Any:
+    if method.__name__ in ("issubset", "issuperset", "isdisjoint") or any(map(tables.is_by_table, args)):
+        refuse_spread(method, args)
+    return ANOTHER
+
+
+def _decided_in_the_run(name: str, argument: Any, receiver: Any) -> bool:
+    """Whether only the run knows where in a list a method finds, puts or takes something."""
+    if name in ("pop", "insert"):
+        return isinstance(argument, StagedNumber)
+    if name not in ("remove", "index", "count"):
+        return False
+    return any(map(is_staged, (argument, *receiver))) or (argument is None and any(map(is_optional, receiver)))
+
+
+def _names(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_STEPS: tuple[Step, ...] = (
+    Step(object, None, _ask),
+    Step(type, _names("__call__"), _of_class),
+    Step(object, _names("__setattr__"), _set_attribute),
+    Step(object, _names("__delattr__"), _delete_attribute),
+    Step(CONTAINERS, _names("__setitem__"), _set_item),
+    Step(CONTAINERS, _names("__delitem__"), _delete_item),
+    Step(torch.Generator, None, _draw),
+    Step(str, _names("join"), _join),
+    Step(str, _names("format"), _format),
+    Step(list, _names("sort"), _sort),
+    Step(torch.Tensor, _names("as_subclass"), _require_plain),
+    Step(torch.autograd.graph.Node, None, _refuse_hook),
+    Step(list, _names("append"), _append),
+    Step(dict, _names("update"), _promote),
+    Step(CONTAINERS, frozenset(MUTATORS), _note),
+    Step(CONTAINERS, None, _take),  # before the container is asked: what is drawn from may change it
+    Step(CONTAINERS, _names("count index remove"), _look_through),
+    Step(dict, _names("get"), _get),
+    Step(object, None, _by_table),
+    Step(object, None, _of_entries),
+    Step((set, frozenset), None, _compare_sets),
+)
+"""In the order in which they are tried."""
