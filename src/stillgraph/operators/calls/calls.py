@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from stillgraph.core.diagnostics import DemandError, Refusal
@@ -28,7 +28,10 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
         given = way(capture, function, args, kwargs)
         if given is not ANOTHER:
             return given
-    result = _call(capture, function, args, kwargs)
+    meaning = meaning_of(function)
+    args = begun(function, args)
+    function, args, kwargs = drawing_call(capture, function, meaning is not None, args, kwargs)
+    result = _call(capture, meaning, function, args, kwargs)
     if capture.memory.watched:
         capture.memory.require_unchanged(location=here())
     if isinstance(result, Iterator):
@@ -37,11 +40,10 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
     return result
 
 
-def _call(capture: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _call(
+    capture: Session, meaning: Callable[..., Any] | None, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
     """Do what a function means, or call it as its kind is called; errors of Python's own are told of."""
-    meaning = meaning_of(function)
-    args = begun(function, args)
-    function, args, kwargs = drawing_call(capture, function, meaning is not None, args, kwargs)
     try:
         return call_by_kind(capture, function, args, kwargs) if meaning is None else meaning(*args, **kwargs)
     except Exception as error:  # of any kind: whatever Python's own code says to what it does not know

@@ -169,7 +169,7 @@ def is_stale(state: State) -> bool:
 
 def _unfix(joiner: Joiner, before: Any, after: Any, place: str) -> State:
     if isinstance(joiner.at, AttributePlace) and place == str(joiner.at) and (before is MISSING) != (after is MISSING):
-        before_unset(joiner.recorder, joiner.at, after if before is MISSING else before)
+        before_unset(joiner.recorder, joiner.at)
     table = _table(before, after)
     if table is not None:
         return Slot(table, before, place)

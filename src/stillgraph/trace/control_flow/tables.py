@@ -27,21 +27,19 @@ def parameters_behind(value: Any) -> Iterator[Any]:
         yield from parameters_behind(side) if hasattr(side, "stillgraph_parameter") else (side,)
 
 
-def before_unset(recorder: Recorder, place: AttributePlace, value: Any) -> None:
+def before_unset(recorder: Recorder, place: AttributePlace) -> None:
     """To be called where an object has an attribute on some paths only: whoever reads it is to be told.
 
     Args:
         recorder: the capture.
         place: the attribute.
-        value: what it is on some path.
 
     Raises:
-        JoinFailure: whoever reads it cannot be told, as one who has the ``__dict__``; or it is an entry of a module.
+        JoinFailure: whoever reads it cannot be told, as one who has the ``__dict__``.
         Restart: code that reads it is not told of it yet.
     """
-    is_entry = isinstance(place.target, torch.nn.Module) and may_be_entry(value)
     is_field = place.name in getattr(type(place.target), "__dataclass_fields__", ())  # which code of Python's reads
-    if not place.is_plainly_found or is_entry or is_field:
+    if not place.is_plainly_found or is_field:
         raise JoinFailure("SG204", "an attribute is made or deleted on one path only")
     recorder.watch_reads(place.target, place.name)
     recorder.rely_on(place)
