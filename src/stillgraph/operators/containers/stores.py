@@ -20,6 +20,7 @@ from stillgraph.operators.containers.picking import pick
 from stillgraph.operators.containers.sequences import Range
 from stillgraph.operators.containers.watched import Method, before_change
 from stillgraph.operators.dispatch import call, known_or_list, taken
+from stillgraph.operators.each import Case, of_each
 from stillgraph.operators.names.globals import set_global
 from stillgraph.operators.names.methods import binary, by_methods, method_of, set_by_descriptor
 from stillgraph.operators.names.namespaces import note_name
@@ -49,14 +50,12 @@ from stillgraph.trace.values.text import StagedText
 CONTAINERS = (list, dict, set, collections.deque)
 
 
+@of_each(0, cases=Case.UNJOINED)
 def set_attr(target: Any, name: str, value: Any) -> None:
     """``target.name = value``."""
     capture = session()
     if capture is None:
         setattr(target, name, value)
-        return
-    if isinstance(target, Unjoined):
-        target.either(lambda v: set_attr(v, name, value))
         return
     if isinstance(target, (StagedNumber, StagedComplex, StagedText)):
         _change_sample(capture, target, lambda number: setattr(number, name, value))
@@ -271,13 +270,11 @@ def note_contents(target: Any, certain: bool = True, method: Method | None = Non
             capture.dictionaries.note(owner)
 
 
+@of_each(0, cases=Case.UNJOINED)
 def set_item(target: Any, key: Any, value: Any) -> None:
     """``target[key] = value``."""
     if session() is None:
         target[key] = value
-        return
-    if isinstance(target, Unjoined):
-        target.either(lambda v: set_item(v, key, value))
         return
     several = several_in_key(key) if isinstance(target, dict) else several_in(key)
     if several is not None:
@@ -384,10 +381,9 @@ def _called_by_user(target: Any, name: str, *args: Any) -> bool:
 
 
 @dispatch.item.defined
+@of_each(0, cases=Case.UNJOINED)
 def item(target: Any, key: Any) -> Any:
     """``target[key]``; a list or tuple may be indexed by a number that only the run knows."""
-    if isinstance(target, Unjoined):
-        return target.either(lambda v: item(v, key))
     several = several_in(key)
     if several is not None:
         return several.either(lambda v: item(target, exchanged(key, several, v)))

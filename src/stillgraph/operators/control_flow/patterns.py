@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -12,6 +11,7 @@ from stillgraph.operators.calls.calls import call
 from stillgraph.operators.containers.stores import del_item, item
 from stillgraph.operators.containers.unpacking import unpack
 from stillgraph.operators.control_flow.branches import if_exp
+from stillgraph.operators.each import of_each
 from stillgraph.operators.names.booleans import in_
 from stillgraph.trace.capture.session import session
 from stillgraph.trace.control_flow.unjoined import Unjoined, alternatives, is_lost
@@ -20,28 +20,13 @@ from stillgraph.trace.values.numbers import Staged
 _SEQUENCE, _MAPPING, _MATCHES_ITSELF = 1 << 5, 1 << 6, 1 << 22  # flags of types, by which Python decides
 
 
-def _of_each(ask: Callable[..., Any]) -> Callable[..., Any]:
-    """A question that is asked of each of the values that a subject has on different paths."""
-
-    @functools.wraps(ask)
-    def asked(subject: Any, *more: Any) -> Any:
-        capture = session()
-        if isinstance(subject, Unjoined):
-            return subject.either(lambda value: asked(value, *more))
-        if capture is not None and capture.may_be_none(subject):
-            return capture.with_or_without(subject, lambda value: asked(value, *more))
-        return ask(subject, *more)
-
-    return asked
-
-
-@_of_each
+@of_each(0)
 def is_sequence(subject: Any) -> Any:
     """Whether a pattern like ``[a, b]`` looks into a value."""
     return _has_flag(subject, _SEQUENCE)
 
 
-@_of_each
+@of_each(0)
 def is_mapping(subject: Any) -> Any:
     """Whether a pattern like ``{"key": a}`` looks into a value."""
     return _has_flag(subject, _MAPPING)
@@ -70,7 +55,7 @@ def _may_be_sequence(side: Any) -> bool:
     return isinstance(side, Unjoined) or is_sequence(side) is not False
 
 
-@_of_each
+@of_each(0)
 def elements_of(subject: Any, before: int, after: int | None) -> Any:
     """The elements of a sequence as a tuple; what a star stands for is one of them, a list.
 
@@ -82,7 +67,7 @@ def elements_of(subject: Any, before: int, after: int | None) -> Any:
     return tuple(unpack(subject, before, after))
 
 
-@_of_each
+@of_each(0)
 def values_of(subject: Any, keys: tuple[Any, ...]) -> Any:
     """The values of a mapping for some keys; None where one of them is missing.
 
@@ -111,7 +96,7 @@ def _values(subject: Any, keys: tuple[Any, ...], found: tuple[Any, ...]) -> Any:
 _MISSING = object()
 
 
-@_of_each
+@of_each(0)
 def others_of(subject: Any, keys: tuple[Any, ...]) -> Any:
     """What ``**others`` is bound to: a dict of a mapping without some keys."""
     others = call(dict, subject)

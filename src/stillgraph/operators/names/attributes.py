@@ -15,6 +15,7 @@ from stillgraph.core.lookup import behind_proxy, class_member, own_attributes
 from stillgraph.operators.containers.stand_ins import StandIn
 from stillgraph.operators.containers.stores import set_attr, set_past_class
 from stillgraph.operators.dispatch import call
+from stillgraph.operators.each import of_each
 from stillgraph.operators.names.methods import got
 from stillgraph.operators.names.registries import require_known
 from stillgraph.operators.python.hidden_state import refuse_state_of_run
@@ -22,7 +23,6 @@ from stillgraph.program.facts.module_tables import MODULE_TABLES
 from stillgraph.trace.capture.session import Session, session
 from stillgraph.trace.code.frames import here
 from stillgraph.trace.control_flow.maybe_none import HIDDEN
-from stillgraph.trace.control_flow.unjoined import Unjoined
 from stillgraph.trace.control_flow.unset import attribute_read, may_be_unset, require_all
 from stillgraph.trace.heap.journal import MISSING, AttributePlace
 from stillgraph.trace.values.arrays import StagedArray
@@ -32,21 +32,18 @@ from stillgraph.trace.values.errors import in_eagers_words
 from stillgraph.trace.values.numbers import StagedNumber
 
 
+@of_each(0)
 def attr(target: Any, name: str) -> Any:
     """``target.name`` where that is a property whose getter has to be converted, or what a staged value hides."""
     capture = session()
     if capture is None:
         return getattr(target, name)
-    if isinstance(target, Unjoined):
-        return target.either(lambda v: attr(v, name))
     target = behind_proxy(target)
     if name == "__dict__":
         show_own(capture, target)
     if (name == "__dict__" or name in MODULE_TABLES) and isinstance(target, torch.nn.Module):
         require_known(capture, target)
         capture.dictionaries.shown(target)
-    if capture.may_be_none(target):
-        return capture.with_or_without(target, lambda v: attr(v, name))
     if name in HIDDEN and isinstance(target, (torch.Tensor, StagedNumber, StagedArray, StagedComplex, Caught, StandIn)):
         return _type_of(target) if name == "__class__" else getattr(target, name)
     # Asked of the class, a descriptor may give another object, as that of `torch.distributions` does.

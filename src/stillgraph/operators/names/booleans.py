@@ -22,6 +22,7 @@ from stillgraph.operators.containers.sequences import Listed, StagedEntries
 from stillgraph.operators.control_flow.branches import places, select
 from stillgraph.operators.control_flow.truth import truth, truth_number
 from stillgraph.operators.dispatch import call
+from stillgraph.operators.each import Case, of_each
 from stillgraph.operators.names.attributes import attr
 from stillgraph.operators.names.methods import compared, method_of
 from stillgraph.operators.names.namespaces import note_name
@@ -192,11 +193,10 @@ def _is_joined(value: torch.Tensor) -> bool:
 
 
 @dispatch.eq.defined
+@of_each(0, 1, cases=Case.NONE)
 def eq(left: Any, right: Any) -> Any:
     """``left == right``; containers of what only the run knows are compared in the run."""
     capture = session()
-    if capture is not None and (capture.may_be_none(left) or capture.may_be_none(right)):
-        return capture.with_or_without(left, lambda a: capture.with_or_without(right, lambda b: eq(a, b)))
     known = _comparable(left, right)
     if known is not None:
         return known
@@ -214,11 +214,10 @@ def equal(left: Any, right: Any) -> Any:
     return eq(left, right)
 
 
+@of_each(0, 1, cases=Case.NONE)
 def ne(left: Any, right: Any) -> Any:
     """``left != right``."""
     capture = session()
-    if capture is not None and (capture.may_be_none(left) or capture.may_be_none(right)):
-        return capture.with_or_without(left, lambda a: capture.with_or_without(right, lambda b: ne(a, b)))
     known = _comparable(left, right)
     if known is not None:
         return not_(known)
@@ -330,24 +329,20 @@ def _holds_staged(container: Any) -> bool:
     )
 
 
+@of_each(1)
+@of_each(0, cases=Case.NONE)
 def in_(item: Any, container: Any) -> Any:
     """``item in container``."""
     capture = session()
     if capture is None:
         return item in container
     capture.settling.require_current(container)
-    if isinstance(container, Unjoined):
-        return container.either(lambda v: in_(item, v))
     if isinstance(item, Unjoined):
         ask = item.asks if _holds_constants(container) else item.either
         return ask(lambda v: in_(v, container))
     several = several_in(item) if isinstance(container, (dict, set, frozenset)) else None
     if several is not None:
         return several.either(lambda v: in_(exchanged(item, several, v), container))
-    if capture.may_be_none(item):
-        return capture.with_or_without(item, lambda v: in_(v, container))
-    if capture.may_be_none(container):
-        return capture.with_or_without(container, lambda v: in_(item, v))
     capture.compared = capture.compared or (is_told_by_identity(item) and not isinstance(container, torch.Tensor))
     method = method_of(container, "__contains__")
     if method is not None:
