@@ -254,3 +254,31 @@ def test_a_module_more_on_one_path_is_refused() -> None:
 
     with pytest.raises(sg.CaptureError, match=r"on one path only \(in 'stack\.1'\)"):
         sg.to_static(more, backend="eager")(P)
+
+
+def _with_one_more(kind: Callable[[], Any], add: Callable[[Any], Any]) -> Callable[[Tensor], Any]:
+    def function(x: Tensor) -> Any:
+        container = kind()
+        if x.sum() > 0:
+            add(container)
+        return len(container), x
+
+    return function
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        _with_one_more(nn.ModuleList, lambda modules: modules.append(Scaled())),
+        _with_one_more(nn.ModuleDict, lambda modules: modules.update({"a": Scaled()})),
+        _with_one_more(nn.ParameterList, lambda parameters: parameters.append(nn.Parameter(torch.ones(2)))),
+        _with_one_more(nn.ParameterDict, lambda parameters: parameters.update({"a": nn.Parameter(torch.ones(2))})),
+    ],
+)
+def test_containers_are_not_counted_wrong(function: Callable[[Tensor], Any]) -> None:
+    static = sg.to_static(function, backend="eager")
+    for x in (P, N):
+        try:
+            assert str(static(x)) == str(function(x))
+        except sg.CaptureError:
+            pass

@@ -39,10 +39,17 @@ def before_unset(recorder: Recorder, place: AttributePlace) -> None:
         Restart: code that reads it is not told of it yet.
     """
     is_field = place.name in getattr(type(place.target), "__dataclass_fields__", ())  # which code of Python's reads
-    if not place.is_plainly_found or is_field:
+    is_element = isinstance(place.target, _CONTAINERS)  # as above, of torch's
+    if not place.is_plainly_found or is_field or is_element:
         raise JoinFailure("SG204", "an attribute is made or deleted on one path only")
     recorder.watch_reads(place.target, place.name)
     recorder.rely_on(place)
+
+
+_CONTAINERS = (
+    *(torch.nn.Sequential, torch.nn.ModuleList, torch.nn.ModuleDict),
+    *(torch.nn.ParameterList, torch.nn.ParameterDict),
+)
 
 
 def is_assigned(journal: Journal, place: AttributePlace, value: Any) -> bool:
