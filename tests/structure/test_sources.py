@@ -11,6 +11,7 @@ ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "src/stillgraph"
 TEXTS = {path.relative_to(FOLDER).as_posix(): path.read_text() for path in sorted(FOLDER.rglob("*.py"))}
 LONGEST = 600
+LONGEST_FUNCTION = 60
 MOST_IN_A_FOLDER = 25
 ADAPTERS = {"deploy/aoti/aoti.py", "deploy/aoti/inductor.py", "runtime/native/backends.py", "trace/fakes/symbolic.py"}
 """They alone know inside torch's compilers, or tell the user of them."""
@@ -26,6 +27,19 @@ def test_each_says_what_it_is_for() -> None:
 
 def test_none_is_so_long_that_it_wants_a_second_name() -> None:
     assert those_with(lambda text: text.count("\n") > LONGEST) == []
+
+
+def test_functions_fit_on_a_screen() -> None:
+    """A docstring is not counted: those of the public interface are what people read."""
+    long = []
+    for name, text in TEXTS.items():
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.FunctionDef):
+                lines = (node.end_lineno or 0) - node.lineno + 1
+                told = node.body[0].end_lineno - node.body[0].lineno + 1 if ast.get_docstring(node) else 0
+                if lines - told >= LONGEST_FUNCTION:
+                    long.append(f"{name}: {node.name} has {lines - told} lines")
+    assert long == []
 
 
 def test_each_is_finished() -> None:

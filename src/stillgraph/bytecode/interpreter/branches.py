@@ -17,7 +17,7 @@ from typing import Any
 from stillgraph.bytecode.machine.frame import Frame, Stop, Stops, contents
 from stillgraph.bytecode.machine.parcels import is_opaque, read
 from stillgraph.bytecode.machine.running import run_block
-from stillgraph.bytecode.segments.segments import Region
+from stillgraph.bytecode.segments.breaks import Region
 from stillgraph.core.parcel import Parcel
 from stillgraph.operators.names.booleans import not_
 from stillgraph.operators.names.strings import require

@@ -8,6 +8,7 @@ from types import CodeType
 from typing import Any
 
 from stillgraph.bytecode.code.prepared import prepared
+from stillgraph.bytecode.machine.frame import Frame
 from stillgraph.bytecode.segments.whys import Why, refused, why_of
 from stillgraph.core.diagnostics import CaptureError, Refusal
 from stillgraph.core.faults import unwinds
@@ -33,6 +34,16 @@ class Unreachable(BaseException):
     def __init__(self, why: Why, place: Location) -> None:
         super().__init__(why.text)
         self.place = place
+
+
+@dataclass(eq=False)
+class Region:
+    """A branch or loop that is being staged, or a loop or ``try`` that an operator runs."""
+
+    frame: Frame
+    index: int
+    is_loop: bool
+    is_try: bool = False
 
 
 @dataclass

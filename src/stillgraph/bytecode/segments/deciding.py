@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from types import CellType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from stillgraph.bytecode.machine.frame import Frame, contents
+from stillgraph.bytecode.segments.breaks import Region
 from stillgraph.trace.capture.session import Session, session
 from stillgraph.trace.control_flow.unset import may_be_unset
-
-if TYPE_CHECKING:
-    from stillgraph.bytecode.segments.segments import Region
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,6 +15,7 @@ from stillgraph.bytecode.segments.dropping import dropped
 from stillgraph.bytecode.segments.leaving import kind_of
 from stillgraph.bytecode.segments.lifetimes import cleans_up, ends_with_it
 from stillgraph.bytecode.segments.whys import Why, why_of
+from stillgraph.core.files import is_users
 from stillgraph.core.parcel import Parcel, opened
 from stillgraph.operators.python.foreign import may_change_what_was_there
 from stillgraph.trace.capture.session import session
@@ -25,6 +26,15 @@ if TYPE_CHECKING:
     from stillgraph.bytecode.segments.segments import Segment
 
 CALLS = frozenset({"CALL", "CALL_KW", "CALL_FUNCTION_EX"})
+
+
+def why_python(segment: Segment, frame: Frame, each: Instruction) -> Why | None:
+    """Why Python carries out an instruction, where that shows from its operands."""
+    if each.name == "RAISE_VARARGS" and not each.argument:
+        return why_raised_again()
+    if each.name == "BEFORE_WITH" and is_users(frame.code.co_filename):
+        return why_entered(contents(frame.stack[frame.depth - 1]))
+    return why_called(segment, frame, each) if each.name in CALLS else None
 
 
 def why_called(segment: Segment, frame: Frame, each: Instruction) -> Why | None:

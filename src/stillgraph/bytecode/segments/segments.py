@@ -24,6 +24,7 @@ from stillgraph.bytecode.segments.breaks import (
     Breaks,
     Ended,
     Learned,
+    Region,
     Unreachable,
     place_of,
     reason_of,
@@ -49,9 +50,7 @@ from stillgraph.bytecode.segments.needs_python import (
     is_let_go,
     let_go,
     only_python,
-    why_called,
-    why_entered,
-    why_raised_again,
+    why_python,
 )
 from stillgraph.bytecode.segments.showing import (
     NAMING,
@@ -76,16 +75,6 @@ from stillgraph.trace.code.thread_objects import is_for_threads
 from stillgraph.trace.heap.journal import CellPlace
 from stillgraph.trace.sources.sources import is_machinery
 from stillgraph.trace.values.numbers import Staged
-
-
-@dataclass(eq=False)
-class Region:
-    """A branch or loop that is being staged, or a loop or ``try`` that an operator runs."""
-
-    frame: Frame
-    index: int
-    is_loop: bool
-    is_try: bool = False
 
 
 @dataclass(eq=False)
@@ -242,11 +231,7 @@ class Segment(Holder):
         count = taken(each)
         if not self.regions and frame in self.frames and self.can_end:
             self.passed.append((frame.code, index))
-        why = why_called(self, frame, each) if each.name in CALLS else None
-        if each.name == "RAISE_VARARGS" and not each.argument:
-            why = why_raised_again()
-        if each.name == "BEFORE_WITH" and is_users(frame.code.co_filename):
-            why = why_entered(contents(frame.stack[frame.depth - 1]))
+        why = why_python(self, frame, each)
         if why is not None:
             self.end(frame, index, why)
         operands = frame.stack[frame.depth - count : frame.depth] if count else []
@@ -256,23 +241,11 @@ class Segment(Holder):
             look(each, [cell.cell_contents for cell in operands])
         if each.name == "SET_FUNCTION_ATTRIBUTE" and type(frame.peek()) is Parcel:
             self.end(frame, index, why_of("completes"))
-        for cell in operands:
-            value = cell.cell_contents
-            if type(value) is Parcel:
-                if is_opaque(value.value):
-                    self.end(frame, index, only_python(value.value))
-                self._open_parcel(frame, index, cell, value)
-        values = [cell.cell_contents for cell in operands]
+        values = self._opened(frame, index, operands)
         self.given, self.callee = note_operands(each, values), None
         self.doubt = goes_deep(each, values)
         if each.name in CALLS:
-            function = called(frame, each)
-            if any(function is shown for shown in SHOWING_VARIABLES):
-                for value in map(contents, frame.slots):
-                    look_into(contents(value) if isinstance(value, CellType) else value)
-            code = code_called(function)
-            if code is not None:
-                self.calling, self.callee = (frame, code), code
+            self._note_called(frame, called(frame, each))
         if each.name == "DELETE_DEREF":
             self.end(frame, index, why_of("deletes"))
         if each.name in instructions.OF_CELLS:
@@ -280,6 +253,25 @@ class Segment(Holder):
             if type(cell) is Parcel and cell.name in self.closed:
                 self.end(frame, index, why_of("variable", frame.name(each.argument)))
             frame.slots[each.argument].cell_contents = read(cell)
+
+    def _opened(self, frame: Frame, index: int, operands: list[CellType]) -> list[Any]:
+        """The operands of an instruction, none of them a parcel."""
+        for cell in operands:
+            value = cell.cell_contents
+            if type(value) is Parcel:
+                if is_opaque(value.value):
+                    self.end(frame, index, only_python(value.value))
+                self._open_parcel(frame, index, cell, value)
+        return [cell.cell_contents for cell in operands]
+
+    def _note_called(self, frame: Frame, function: Any) -> None:
+        """Note which code an instruction calls, and what a function looks at that is shown the variables."""
+        if any(function is shown for shown in SHOWING_VARIABLES):
+            for value in map(contents, frame.slots):
+                look_into(contents(value) if isinstance(value, CellType) else value)
+        code = code_called(function)
+        if code is not None:
+            self.calling, self.callee = (frame, code), code
 
     def before_cut(self, frame: Frame, index: int, depth: int) -> None:
         """To be called before an instruction's exception goes to a handler, which drops what is above it on the stack.

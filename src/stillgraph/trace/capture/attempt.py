@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import chain
 from types import CodeType, FunctionType, MethodType
 from typing import Any
@@ -54,6 +54,17 @@ from stillgraph.trace.sources.memory import Memory
 from stillgraph.trace.sources.sources import Finder
 from stillgraph.trace.torch_rules import asked
 from stillgraph.trace.values.errors import in_eagers_words
+
+
+@dataclass(frozen=True)
+class _Begun:
+    """How the world was when an attempt began."""
+
+    context: Any
+    assumptions: Assumptions
+    modes: ModeGuard
+    tables: ModuleTables
+    random: RandomStates
 
 
 class CaptureAttempt:
@@ -123,6 +134,28 @@ class CaptureAttempt:
             message = "no program fits this call, and none can be captured under a transform of torch.func"
             hint = "Make a plain call first, with arguments of these shapes that require gradients where these do."
             raise refuse("SG305", message, hint=hint)
+        begun = self._begin()
+        try:
+            args, kwargs = self._given_arguments()
+            with self.session.elsewhere.watched(), self.session.active(), self.session.finalised.watched():
+                value = self._recorded(call, args, kwargs, begun.random)
+                self._require_seen(begun.random)
+                with torch._C.DisableTorchFunction():
+                    template, effects, graph = self._closed(value)
+                    self._require_left(begun)
+                    begun.assumptions.require_aliases(graph)
+                    with self.watch.phase(GUARDS):
+                        program = self._program(name, template, effects, graph, begun.modes, begun.assumptions)
+                    return replace(program, record=self.watch.record())
+        finally:
+            restore(begun.context)
+            try:
+                self._put_back(begun.tables, begun.random)
+            finally:
+                self._forget(begun.tables)
+
+    def _begin(self) -> _Begun:
+        """Note how the world is."""
         with waiting_collector():
             self.finder.complete()
         context = current_context()
@@ -153,68 +186,74 @@ class CaptureAttempt:
         self.session.told_of_unseen, self.session.told_of_package = tables.add_code, told_of_package
         if self.knowledge.watch_modules:
             self.journal.watches.append(tables)
+        return _Begun(context, assumptions, modes, tables, random)
+
+    def _given_arguments(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """What the function gets in place of its arguments."""
+        with torch._C.DisableTorchFunction():
+            self.inputs.as_they_are = self._as_they_are()
+            args = tuple(self._argument(value, Argument(i)) for i, value in enumerate(self.args))
+            kwargs = {name: self._argument(value, Argument(name)) for name, value in self.kwargs.items()}
+            self.promotion.run()
+        return args, kwargs
+
+    def _recorded(self, call: Callable[..., Any], args: Any, kwargs: Any, random: RandomStates) -> Any:
+        """Run the function; what it returns."""
+        session = self.session
         try:
-            with torch._C.DisableTorchFunction():
-                self.inputs.as_they_are = self._as_they_are()
-                args = tuple(self._argument(value, Argument(i)) for i, value in enumerate(self.args))
-                kwargs = {name: self._argument(value, Argument(name)) for name, value in self.kwargs.items()}
-                self.promotion.run()
-            with self.session.elsewhere.watched(), self.session.active(), self.session.finalised.watched():
-                try:
-                    with (
-                        self.watch.phase(RECORDING),
-                        self.session.witness.watching(),
-                        self.session.reads.environment.watched(lambda: self.session.in_arm),
-                        self.watch.watching(),
-                    ):
-                        value = self._call(call, args, kwargs)
-                except BaseException as error:
-                    if is_own(error):
-                        in_eagers_words(error)
-                        self.session.witness.require_none_refused()  # the code's handlers may have made this of that
-                        random.require_undrawn(self.knowledge.convert_libraries)
-                    raise
-                finally:
-                    self.session.iterators.close_generators()
-                    self._note_functions()
+            with (
+                self.watch.phase(RECORDING),
+                session.witness.watching(),
+                session.reads.environment.watched(lambda: session.in_arm),
+                self.watch.watching(),
+            ):
+                return self._call(call, args, kwargs)
+        except BaseException as error:
+            if is_own(error):
+                in_eagers_words(error)
+                session.witness.require_none_refused()  # the code's handlers may have made this of that
                 random.require_undrawn(self.knowledge.convert_libraries)
-                self.session.finalised.require_none()
-                self.session.witness.require_none_refused()
-                self.session.require_pairs()
-                self.session.hooked.require_unchanged()
-                self.session.elsewhere.settle(is_over=False)
-                self.session.elsewhere.require_unchanged()
-                results = Results(self.session, self.finder)
-                with torch._C.DisableTorchFunction():
-                    template: Template = self._returned(results, value)
-                    written = self.journal.outcome()
-                    if self.knowledge.watch_modules:
-                        self._note_unseen(written)
-                    results.require_put_back(written)
-                    effects = self._stored(results, written)
-                    self.session.reads.same += results.relied
-                    self.session.reads.variables += [*results.absent, *self.session.relied_globals]
-                    results.refuse_uncertain()
-                    graph = self.session.root.close(results.outputs).module()
-                    self.session.require_told(graph)
-                    self.written = set(self.journal.written(0))
-                    changed = {write.place.key for write in written} | self.journal.midway.settled.keys()
-                    self.promotion.only_put = self.promotion.put - changed
-                    self.journal.rollback(0, self._outlives)  # guards are about the world as it was
-                    if current_context() != context:
-                        hint = "Switch it for a block: with torch.no_grad(): ..., with torch.autocast(...): ..."
-                        raise refuse("SG305", "the function leaves a torch mode switched", hint=hint)
-                    self._require_unchanged(tables)
-                    assumptions.require_aliases(graph)
-                    with self.watch.phase(GUARDS):
-                        program = self._program(name, template, effects, graph, modes, assumptions)
-                    return replace(program, record=self.watch.record())
+            raise
         finally:
-            restore(context)
-            try:
-                self._put_back(tables, random)
-            finally:
-                self._forget(tables)
+            session.iterators.close_generators()
+            self._note_functions()
+
+    def _require_seen(self, random: RandomStates) -> None:
+        """Refuse what the function has done past the capture."""
+        random.require_undrawn(self.knowledge.convert_libraries)
+        self.session.finalised.require_none()
+        self.session.witness.require_none_refused()
+        self.session.require_pairs()
+        self.session.hooked.require_unchanged()
+        self.session.elsewhere.settle(is_over=False)
+        self.session.elsewhere.require_unchanged()
+
+    def _closed(self, value: Any) -> tuple[Template, list[Effect], fx.GraphModule]:
+        """How the result is rebuilt, what is written, and the graph; what the capture has written is undone."""
+        results = Results(self.session, self.finder)
+        template = self._returned(results, value)
+        written = self.journal.outcome()
+        if self.knowledge.watch_modules:
+            self._note_unseen(written)
+        results.require_put_back(written)
+        effects = self._stored(results, written)
+        self.session.reads.same += results.relied
+        self.session.reads.variables += [*results.absent, *self.session.relied_globals]
+        results.refuse_uncertain()
+        graph = self.session.root.close(results.outputs).module()
+        self.session.require_told(graph)
+        self.written = set(self.journal.written(0))
+        changed = {write.place.key for write in written} | self.journal.midway.settled.keys()
+        self.promotion.only_put = self.promotion.put - changed
+        self.journal.rollback(0, self._outlives)  # guards are about the world as it was
+        return template, effects, graph
+
+    def _require_left(self, begun: _Begun) -> None:
+        """Refuse modes that the function leaves switched, and what it has written to modules past the journal."""
+        if current_context() != begun.context:
+            hint = "Switch it for a block: with torch.no_grad(): ..., with torch.autocast(...): ..."
+            raise refuse("SG305", "the function leaves a torch mode switched", hint=hint)
+        self._require_unchanged(begun.tables)
 
     def _forget(self, tables: ModuleTables) -> None:
         """Let go of all that belongs to the call."""

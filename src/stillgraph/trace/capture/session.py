@@ -98,10 +98,8 @@ class Session(BothSides):
     ) -> None:
         super().__init__(lift, self._demand)
         self._entry_gradient = entry_gradient
-        self._convert = convert
-        self._turn_inside_out = turn_inside_out
-        self._is_converted = is_converted
-        self.skipped = skipped
+        self._convert, self._turn_inside_out = convert, turn_inside_out
+        self._is_converted, self.skipped = is_converted, skipped
         self.finder, self.memory = finder, finder.memory
         self._gradients_wanted = torch.is_grad_enabled()
         self.schedules = False  # whether the program steps a learning rate scheduler
