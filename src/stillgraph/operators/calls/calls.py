@@ -10,7 +10,7 @@ from stillgraph.operators import dispatch
 from stillgraph.operators.calls.binding import call_python, fails_to_bind
 from stillgraph.operators.calls.callees import call_by_kind
 from stillgraph.operators.calls.meanings import meaning_of
-from stillgraph.operators.calls.ways import ANOTHER, WAYS
+from stillgraph.operators.calls.ways import ANOTHER, WAYS, Settled
 from stillgraph.operators.containers.drawing import begun, drawing_call
 from stillgraph.operators.python import acts
 from stillgraph.operators.python.misread import name_demand, refuse_misread
@@ -26,7 +26,9 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
         return function(*args, **kwargs)
     for way in WAYS:
         given = way(capture, function, args, kwargs)
-        if given is not ANOTHER:
+        if type(given) is Settled:
+            kwargs = given.kwargs
+        elif given is not ANOTHER:
             return given
     meaning = meaning_of(function)
     args = begun(function, args)

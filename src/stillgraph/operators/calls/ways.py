@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from types import FunctionType, MethodType
 from typing import Any
 
@@ -37,6 +38,14 @@ Keywords = dict[str, Any]
 ANOTHER = object()
 """What a way gives that is not this call's: the call goes another one."""
 
+
+@dataclass(frozen=True)
+class Settled:
+    """What a way gives that only changes the keywords: the call goes on with these."""
+
+    kwargs: Keywords
+
+
 _SEVERAL = (StagedSpread, MaybeKey, Table)
 """What stands for elements of which only the run knows how many there are."""
 
@@ -53,9 +62,7 @@ def _with_some_keywords(capture: Session, function: Any, args: Args, kwargs: Key
     if not kwargs or not has_some(kwargs):
         return ANOTHER
     on_all_paths = None if has_meaning(function) else settled(capture, function, args, kwargs)
-    if on_all_paths is None:
-        return on_each_path(capture, function, args, kwargs)
-    return call(function, *args, **on_all_paths)
+    return on_each_path(capture, function, args, kwargs) if on_all_paths is None else Settled(on_all_paths)
 
 
 def _with_an_unknown_number(capture: Session, function: Any, args: Args, kwargs: Keywords) -> Any:
@@ -161,4 +168,4 @@ WAYS: tuple[Callable[[Session, Any, Args, Keywords], Any], ...] = (
     _as_an_act,
     _of_numpy,
 )
-"""In the order in which they are tried. Each gives what the call gives, or `ANOTHER`."""
+"""In the order in which they are tried. Each gives what the call gives, or `ANOTHER`, or other keywords."""
