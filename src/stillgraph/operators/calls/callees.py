@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from types import BuiltinMethodType, FunctionType, MethodDescriptorType, MethodType, MethodWrapperType
+from types import (
+    BuiltinMethodType,
+    FunctionType,
+    MethodDescriptorType,
+    MethodType,
+    MethodWrapperType,
+    WrapperDescriptorType,
+)
 from typing import Any
 
 import torch
@@ -63,6 +70,15 @@ def _call_descriptor(capture: Session, function: Any, args: Args, kwargs: Keywor
     refuse_spread(function, args)
     note_all(args)
     return function(*args, **kwargs)
+
+
+def _call_slot(capture: Session, function: Any, args: Args, kwargs: Keywords) -> Any:
+    if function is _MAKING and args and isinstance(args[0], type):
+        return call(function.__get__(args[0]), *args[1:], **kwargs)
+    return _call_object(capture, function, args, kwargs)
+
+
+_MAKING = type.__dict__["__call__"]
 
 
 def _call_partial(capture: Session, function: Any, args: Args, kwargs: Keywords) -> Any:
@@ -173,6 +189,7 @@ _KINDS: tuple[tuple[Any, Rule], ...] = (
     (MethodType, _call_method),
     ((BuiltinMethodType, MethodWrapperType), call_builtin),
     (MethodDescriptorType, _call_descriptor),
+    (WrapperDescriptorType, _call_slot),
     (functools._lru_cache_wrapper, call_cached),
     (functools.partial, _call_partial),
     (torch.nn.Module, _call_module),

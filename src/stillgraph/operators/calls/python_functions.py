@@ -28,6 +28,7 @@ from stillgraph.trace.capture.session import Session, session
 from stillgraph.trace.code.compiled import behind_compiler
 from stillgraph.trace.code.frames import here, is_transform, mode_decorated
 from stillgraph.trace.code.signals import Restart
+from stillgraph.trace.effects.lent import Lending
 from stillgraph.trace.heap.journal import CellPlace
 
 _DEEPEST = 12  # how often a function may be inside itself, under conditions that only the run knows
@@ -58,10 +59,10 @@ def call_function(capture: Session, function: FunctionType, args: tuple[Any, ...
     if manager is not None and capture.wants_conversion(manager):
         return contextlib._GeneratorContextManager(capture.convert(manager), args, kwargs)
     produced = call_generator(capture, function, args, kwargs)
-    return _call_rewritten(capture, function, args, kwargs) if produced is None else produced
+    return _call_followed(capture, function, args, kwargs) if produced is None else produced
 
 
-def _call_rewritten(capture: Session, original: FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _call_followed(capture: Session, original: FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     function = original
     if capture.wants_conversion(function):
         function = capture.convert(function)
@@ -74,6 +75,15 @@ def _call_rewritten(capture: Session, original: FunctionType, args: tuple[Any, .
         capture.before_unknown_length()
     if original.__code__ in capture.knowledge.recursive:
         return call_recursive(capture, original, function, args, kwargs, note_outer_variables)
+    if capture.skipped(function):
+        run = functools.partial(_call_noted, capture, original, function)
+        return Lending(capture, function, (*args, *kwargs.values())).call(run, args, kwargs)
+    return _call_noted(capture, original, function, args, kwargs)
+
+
+def _call_noted(
+    capture: Session, original: FunctionType, function: FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
     note_outer_variables(capture, original)
     capture.depth.enter()
     try:

@@ -198,7 +198,7 @@ _TELLING = frozenset({_CATCHING, _RESUMING, _YIELDING, _GENERATING, _COMPREHENDE
 
 _CALLING = frozenset(
     {
-        *("_call_traced", "_call_rewritten", "_call_in_arm", "_call", "call"),
+        *("_call_traced", "_call_noted", "_call_in_arm", "_call", "call"),
         *("_call_object", "_of_no_container", "call_module"),
     }
 )
