@@ -17,7 +17,7 @@ from typing import Any
 
 import torch
 
-from stillgraph.operators.containers.consumers import CONSUMERS
+from stillgraph.operators.consumers.consumers import CONSUMERS
 
 _MODULES = (builtins, itertools, functools, operator, math, heapq, random, statistics)
 _INSTANCES: dict[str, Callable[[], Any]] = {

@@ -62,8 +62,8 @@ from stillgraph.core.logs import log
 from stillgraph.core.parcel import empty, opened, without_parcels
 from stillgraph.core.tracebacks import let_go
 from stillgraph.core.warning import warn
-from stillgraph.operators.python import acts
-from stillgraph.operators.python.outside import OF_EXCEPTIONS
+from stillgraph.operators.outside import acts
+from stillgraph.operators.outside.outside import OF_EXCEPTIONS
 from stillgraph.program.context import dispatch_mode_depth
 from stillgraph.program.program import Program
 from stillgraph.report.plan import PlanExplanation

@@ -117,7 +117,7 @@ class MisreadError(CaptureError):
 
 
 class DemandError(CaptureError):
-    """Python asks for a value of the run. Which of its functions does, `operators/python/misread.py` finds out."""
+    """Python asks for a value of the run. Which of its functions does, `operators/outside/misread.py` finds out."""
 
 
 class Refusal(BaseException):

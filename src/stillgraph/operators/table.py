@@ -8,8 +8,20 @@ from types import MappingProxyType
 
 from stillgraph.operators.calls.arguments import calling, keywords, received
 from stillgraph.operators.calls.calls import call
+from stillgraph.operators.conditions.branches import continue_, if_, if_exp, result_of, return_
+from stillgraph.operators.consumers import patterns
+from stillgraph.operators.consumers.comprehensions import dict_of, list_of, set_of
+from stillgraph.operators.consumers.unpacking import unpack
 from stillgraph.operators.containers.drawing import drawn
-from stillgraph.operators.containers.stores import (
+from stillgraph.operators.control_flow.contexts import context, with_
+from stillgraph.operators.control_flow.generators import binding, generator, generator_of
+from stillgraph.operators.control_flow.loops import for_, while_
+from stillgraph.operators.control_flow.protected import Starred, handled, handling, try_
+from stillgraph.operators.control_flow.raising import caused, known, raised
+from stillgraph.operators.objects.attributes import attr
+from stillgraph.operators.objects.booleans import and_, eq, in_, is_, is_none, ne, not_, or_, ordered
+from stillgraph.operators.objects.globals import before_global, del_global, set_global
+from stillgraph.operators.objects.stores import (
     del_attr,
     del_item,
     inplace,
@@ -17,21 +29,9 @@ from stillgraph.operators.containers.stores import (
     set_attr,
     set_item,
 )
-from stillgraph.operators.containers.unpacking import unpack
-from stillgraph.operators.control_flow import patterns
-from stillgraph.operators.control_flow.branches import continue_, if_, if_exp, result_of, return_
-from stillgraph.operators.control_flow.comprehensions import dict_of, list_of, set_of
-from stillgraph.operators.control_flow.contexts import context, with_
-from stillgraph.operators.control_flow.generators import binding, generator, generator_of
-from stillgraph.operators.control_flow.loops import for_, while_
-from stillgraph.operators.control_flow.protected import Starred, handled, handling, try_
-from stillgraph.operators.control_flow.raising import caused, known, raised
-from stillgraph.operators.names.attributes import attr
-from stillgraph.operators.names.booleans import and_, eq, in_, is_, is_none, ne, not_, or_, ordered
-from stillgraph.operators.names.globals import before_global, del_global, set_global
-from stillgraph.operators.names.strings import assert_, percent, text
-from stillgraph.operators.names.variables import evaluated, hidden, loaded, own, own_names, variables
-from stillgraph.operators.python.debugging import stopping
+from stillgraph.operators.objects.strings import assert_, percent, text
+from stillgraph.operators.objects.variables import evaluated, hidden, loaded, own, own_names, variables
+from stillgraph.operators.outside.debugging import stopping
 from stillgraph.trace.heap.exits import BREAK, CONTINUE
 
 OPERATORS: Mapping[str, object] = MappingProxyType(

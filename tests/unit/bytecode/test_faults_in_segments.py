@@ -16,7 +16,7 @@ from stillgraph.bytecode.between import between, resuming
 from stillgraph.bytecode.handlers import values
 from stillgraph.bytecode.segments import segments
 from stillgraph.core.reasons import REASONS
-from stillgraph.operators.containers import stores
+from stillgraph.operators.objects import stores
 from stillgraph.passes import pipeline
 from stillgraph.runtime.calls import static_function
 from stillgraph.trace.capture import attempt

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from stillgraph.operators.control_flow.branches import continue_, if_, if_exp, result_of
+from stillgraph.operators.conditions.branches import continue_, if_, if_exp, result_of
 from stillgraph.trace.heap.exits import BREAK, CONTINUE, Exit, Return
 from tests.unit.trace.agreement import IF, N, P, agree, count, program_of, refusal
 

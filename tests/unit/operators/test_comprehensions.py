@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from stillgraph.operators.control_flow.comprehensions import dict_of, list_of, set_of
+from stillgraph.operators.consumers.comprehensions import dict_of, list_of, set_of
 from tests.unit.trace.agreement import N, P, agree
 
 

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 import stillgraph as sg
-from stillgraph.operators.python import debugging
+from stillgraph.operators.outside import debugging
 
 
 def line_of(function: Callable[..., Any], text: str) -> int:

@@ -23,7 +23,7 @@ import pytest
 import torch
 
 import stillgraph as sg
-from stillgraph.operators.python import process_state
+from stillgraph.operators.outside import process_state
 from stillgraph.trace.code.chance import CLOCKS
 
 HERE = os.getcwd()

@@ -11,7 +11,9 @@ import torch
 from torch import Tensor, nn
 
 import stillgraph as sg
-from stillgraph.operators.containers.stores import (
+from stillgraph.operators.objects.attributes import attr
+from stillgraph.operators.objects.globals import del_global, set_global
+from stillgraph.operators.objects.stores import (
     del_attr,
     del_item,
     inplace,
@@ -19,8 +21,6 @@ from stillgraph.operators.containers.stores import (
     set_attr,
     set_item,
 )
-from stillgraph.operators.names.attributes import attr
-from stillgraph.operators.names.globals import del_global, set_global
 from tests.unit.trace.agreement import N, P, agree, agree_fresh, outcome, refusal, same_error
 
 STEPS = 0

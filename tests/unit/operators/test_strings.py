@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 import stillgraph as sg
-from stillgraph.operators.names.strings import assert_, is_staged, print_, text
+from stillgraph.operators.objects.strings import assert_, is_staged, print_, text
 from stillgraph.program.operations import print_ as run_print
 from tests.unit.operators import asserting
 from tests.unit.trace.agreement import N, P, agree, count, program_of, refusal

@@ -11,7 +11,7 @@ from torch import Tensor
 
 import stillgraph as sg
 from stillgraph.core.diagnostics import CaptureError
-from stillgraph.operators.names import booleans
+from stillgraph.operators.objects import booleans
 from stillgraph.program.program import Program
 from tests.unit.runtime.test_static_function import static
 

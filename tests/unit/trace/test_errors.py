@@ -15,7 +15,7 @@ import torch
 
 import stillgraph
 import stillgraph as sg
-from stillgraph.operators.containers.stand_ins import StandIn
+from stillgraph.operators.elements.stand_ins import StandIn
 from stillgraph.trace.values.caught import Caught
 from stillgraph.trace.values.errors import KINDS, OF_MIXED_KINDS, OF_SEVERAL_KINDS
 from stillgraph.trace.values.numbers import Staged

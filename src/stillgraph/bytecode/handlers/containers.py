@@ -10,9 +10,9 @@ from stillgraph.bytecode.machine.frame import NULL, Frame, Handler
 from stillgraph.operators.calls.arguments import keywords, received
 from stillgraph.operators.calls.binding import NamedAs, is_iterable
 from stillgraph.operators.calls.calls import call
-from stillgraph.operators.containers.stores import set_item
-from stillgraph.operators.containers.unpacking import unpack
-from stillgraph.operators.control_flow.patterns import is_mapping, is_sequence, length, parts_of, values_of
+from stillgraph.operators.consumers.patterns import is_mapping, is_sequence, length, parts_of, values_of
+from stillgraph.operators.consumers.unpacking import unpack
+from stillgraph.operators.objects.stores import set_item
 from stillgraph.trace.capture.session import session
 from stillgraph.trace.control_flow.unjoined import Unjoined
 

@@ -17,7 +17,7 @@ from stillgraph.core.lookup import is_exactly
 from stillgraph.operators.calls.arguments import keywords
 from stillgraph.operators.calls.calls import call
 from stillgraph.operators.containers.drawing import drawn
-from stillgraph.operators.names.variables import evaluated, require_set
+from stillgraph.operators.objects.variables import evaluated, require_set
 from stillgraph.trace.capture.session import session
 from stillgraph.trace.heap.journal import MISSING
 

@@ -10,10 +10,10 @@ from stillgraph.bytecode.machine.frame import Frame, Handler
 from stillgraph.bytecode.machine.iteration import Iteration
 from stillgraph.core.lookup import is_exactly
 from stillgraph.operators.calls.calls import call
+from stillgraph.operators.conditions.methods import method_of
 from stillgraph.operators.containers.iterables import as_sequence
 from stillgraph.operators.containers.watched import watched_container
 from stillgraph.operators.control_flow.generators import Produced
-from stillgraph.operators.names.methods import method_of
 from stillgraph.trace.capture.session import session
 from stillgraph.trace.control_flow.unjoined import Unjoined
 from stillgraph.trace.effects.iterators import is_advanced_unseen

@@ -6,8 +6,8 @@ from types import CellType
 from typing import Any, NoReturn
 
 from stillgraph.bytecode.machine.frame import NULL, Frame, Handler, contents
-from stillgraph.operators.names.globals import del_global, set_global
-from stillgraph.operators.names.variables import loaded, no_value
+from stillgraph.operators.objects.globals import del_global, set_global
+from stillgraph.operators.objects.variables import loaded, no_value
 from stillgraph.trace.capture.session import session
 from stillgraph.trace.control_flow.unset import may_be_unset
 from stillgraph.trace.heap.journal import MISSING, CellPlace

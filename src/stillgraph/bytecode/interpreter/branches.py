@@ -19,8 +19,8 @@ from stillgraph.bytecode.machine.parcels import is_opaque, read
 from stillgraph.bytecode.machine.running import run_block
 from stillgraph.bytecode.segments.breaks import Region
 from stillgraph.core.parcel import Parcel
-from stillgraph.operators.names.booleans import not_
-from stillgraph.operators.names.strings import require
+from stillgraph.operators.objects.booleans import not_
+from stillgraph.operators.objects.strings import require
 from stillgraph.trace.capture.session import Session, session
 from stillgraph.trace.control_flow.staging import branch, continue_
 from stillgraph.trace.control_flow.unjoined import ON_STACK

@@ -21,7 +21,7 @@ from stillgraph.bytecode.machine.table import HANDLERS
 from stillgraph.core.faults import ends_capture
 from stillgraph.core.rewritten import Holder
 from stillgraph.operators.calls.calls import call
-from stillgraph.operators.control_flow.branches import Block
+from stillgraph.operators.conditions.branches import Block
 from stillgraph.operators.control_flow.contexts import ended_by, is_converted, leave_early
 from stillgraph.operators.control_flow.loops import Context
 from stillgraph.operators.control_flow.protected import Handlers, attempt

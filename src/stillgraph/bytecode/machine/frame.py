@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from stillgraph.bytecode.code.decode import KEEPS_NAMESPACE, Instruction
 from stillgraph.bytecode.code.prepared import Prepared, prepared
 from stillgraph.core.rewritten import Holder
-from stillgraph.operators.names.variables import require_set
+from stillgraph.operators.objects.variables import require_set
 from stillgraph.trace.capture.session import Session, session
 from stillgraph.trace.heap.exits import Exit
 from stillgraph.trace.heap.journal import MISSING, Variable

@@ -17,7 +17,7 @@ from stillgraph.bytecode.segments.lifetimes import cleans_up, ends_with_it
 from stillgraph.bytecode.segments.whys import Why, why_of
 from stillgraph.core.files import is_users
 from stillgraph.core.parcel import Parcel, opened
-from stillgraph.operators.python.foreign import may_change_what_was_there
+from stillgraph.operators.outside.foreign import may_change_what_was_there
 from stillgraph.trace.capture.session import session
 from stillgraph.trace.effects.locks import is_lock, pairs
 from stillgraph.trace.fakes.torch_modes import enters_or_leaves

@@ -1,5 +1,5 @@
-"""Calls: what is called, how its arguments are bound, and what the call means.
+"""Calls: the tables by which a call goes, and how its arguments are bound.
 
 Gives `call`.
-Kinds of callees have rooms of their own.
+It must not know syntax.
 """

@@ -11,7 +11,7 @@ from types import FunctionType
 from typing import Any
 
 from stillgraph.core.lookup import class_member
-from stillgraph.operators.python.misread import refuse_misread
+from stillgraph.operators.outside.misread import refuse_misread
 from stillgraph.trace.capture.session import Session
 from stillgraph.trace.values.numbers import StagedNumber
 

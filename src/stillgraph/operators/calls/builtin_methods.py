@@ -15,11 +15,13 @@ from stillgraph.operators.calls.binding import is_iterable, takes_one
 from stillgraph.operators.calls.making import make, refuse_spread
 from stillgraph.operators.calls.python_functions import note_all
 from stillgraph.operators.calls.ways import ANOTHER, is_staged
-from stillgraph.operators.containers import entries, lists, tables
-from stillgraph.operators.containers.consumers import join, known_or_list, taken
-from stillgraph.operators.containers.indices import as_index
-from stillgraph.operators.containers.sorting import sort
-from stillgraph.operators.containers.stores import (
+from stillgraph.operators.consumers.consumers import join, known_or_list, taken
+from stillgraph.operators.consumers.sorting import sort
+from stillgraph.operators.containers import entries, tables
+from stillgraph.operators.elements import lists
+from stillgraph.operators.elements.indices import as_index
+from stillgraph.operators.objects.namespaces import note_method
+from stillgraph.operators.objects.stores import (
     CONTAINERS,
     del_item_past_class,
     del_past_class,
@@ -28,13 +30,12 @@ from stillgraph.operators.containers.stores import (
     set_item_past_class,
     set_past_class,
 )
-from stillgraph.operators.names.namespaces import note_method
-from stillgraph.operators.names.strings import fill
-from stillgraph.operators.python import randomness
-from stillgraph.operators.python.caches import refuse_counts
-from stillgraph.operators.python.foreign import before_method
-from stillgraph.operators.python.hidden_state import MUTATORS, refuse_hidden_state
-from stillgraph.operators.python.pickling import before_pickling
+from stillgraph.operators.objects.strings import fill
+from stillgraph.operators.outside import randomness
+from stillgraph.operators.outside.caches import refuse_counts
+from stillgraph.operators.outside.foreign import before_method
+from stillgraph.operators.outside.hidden_state import MUTATORS, refuse_hidden_state
+from stillgraph.operators.outside.pickling import before_pickling
 from stillgraph.operators.torch.plain_arguments import is_torch_builtin
 from stillgraph.trace.capture.session import Session
 from stillgraph.trace.code.frames import here

@@ -6,7 +6,7 @@ from typing import Any
 
 from stillgraph.core.diagnostics import CaptureError
 from stillgraph.operators.dispatch import call
-from stillgraph.operators.python import acts, caches
+from stillgraph.operators.outside import acts, caches
 from stillgraph.trace.capture.session import Session
 from stillgraph.trace.code.signals import Restart
 

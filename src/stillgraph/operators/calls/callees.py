@@ -24,12 +24,12 @@ from stillgraph.operators.calls.functions import OTHERS
 from stillgraph.operators.calls.making import construct, refuse_spread
 from stillgraph.operators.calls.number_methods import is_declined, on_staged
 from stillgraph.operators.calls.python_functions import call_function, note_all
-from stillgraph.operators.containers.stores import del_past_class, set_past_class
 from stillgraph.operators.dispatch import call
-from stillgraph.operators.python.foreign import before_method
-from stillgraph.operators.python.hidden_state import refuse_hidden_state
-from stillgraph.operators.python.outside import OUTSIDE
-from stillgraph.operators.python.weak import before_weak_call
+from stillgraph.operators.objects.stores import del_past_class, set_past_class
+from stillgraph.operators.outside.foreign import before_method
+from stillgraph.operators.outside.hidden_state import refuse_hidden_state
+from stillgraph.operators.outside.outside import OUTSIDE
+from stillgraph.operators.outside.weak import before_weak_call
 from stillgraph.operators.torch import torchscript
 from stillgraph.operators.torch.modules import call_in_turn, call_module, follow_parametrizations
 from stillgraph.operators.torch.optimizers import call_optimizer, is_optimizers, note_made

@@ -12,8 +12,8 @@ from stillgraph.operators.calls.callees import call_by_kind
 from stillgraph.operators.calls.meanings import meaning_of
 from stillgraph.operators.calls.ways import ANOTHER, WAYS, Settled
 from stillgraph.operators.containers.drawing import begun, drawing_call
-from stillgraph.operators.python import acts
-from stillgraph.operators.python.misread import name_demand, refuse_misread
+from stillgraph.operators.outside import acts
+from stillgraph.operators.outside.misread import name_demand, refuse_misread
 from stillgraph.trace.capture.session import Session, session
 from stillgraph.trace.code.frames import here
 

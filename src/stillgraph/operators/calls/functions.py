@@ -15,13 +15,22 @@ from torch.distributions.kl import _dispatch_kl, kl_divergence
 
 from stillgraph.core.diagnostics import CaptureError, Refusal, refuse
 from stillgraph.core.lookup import class_member, is_exactly
-from stillgraph.operators.containers import lists
-from stillgraph.operators.containers.consumers import first, fold, is_looped_over, keyed, known_or_list
-from stillgraph.operators.containers.indices import as_index
+from stillgraph.operators.conditions.branches import if_exp
+from stillgraph.operators.conditions.methods import method_of
+from stillgraph.operators.consumers.consumers import first, fold, is_looped_over, keyed, known_or_list
+from stillgraph.operators.consumers.sorting import sorted_
 from stillgraph.operators.containers.iterables import as_sequence
 from stillgraph.operators.containers.sequences import Range, RangeIterator, Sliced
-from stillgraph.operators.containers.sorting import sorted_
-from stillgraph.operators.containers.stores import (
+from stillgraph.operators.containers.watched import run_over, watched_container
+from stillgraph.operators.control_flow.generators import Mapped, Produced, filtered, generator_of, mapped
+from stillgraph.operators.dispatch import call, raised
+from stillgraph.operators.elements import lists
+from stillgraph.operators.elements.indices import as_index
+from stillgraph.operators.objects import namespaces
+from stillgraph.operators.objects.attributes import attr, made_on_some_paths, show_own
+from stillgraph.operators.objects.booleans import eq, in_, is_, ne, not_, ordered
+from stillgraph.operators.objects.registries import require_known
+from stillgraph.operators.objects.stores import (
     del_attr,
     del_item,
     del_past_class,
@@ -30,19 +39,10 @@ from stillgraph.operators.containers.stores import (
     set_item,
     set_past_class,
 )
-from stillgraph.operators.containers.watched import run_over, watched_container
-from stillgraph.operators.control_flow.branches import if_exp
-from stillgraph.operators.control_flow.generators import Mapped, Produced, filtered, generator_of, mapped
-from stillgraph.operators.dispatch import call, raised
-from stillgraph.operators.names import namespaces
-from stillgraph.operators.names.attributes import attr, made_on_some_paths, show_own
-from stillgraph.operators.names.booleans import eq, in_, is_, ne, not_, ordered
-from stillgraph.operators.names.methods import method_of
-from stillgraph.operators.names.registries import require_known
+from stillgraph.operators.outside.outside import OUTSIDE, at_run_time
+from stillgraph.operators.outside.randomness import RANDOMNESS
 from stillgraph.operators.python import complexes
 from stillgraph.operators.python.numbers import zip_
-from stillgraph.operators.python.outside import OUTSIDE, at_run_time
-from stillgraph.operators.python.randomness import RANDOMNESS
 from stillgraph.operators.torch import checkpointing, optimizers, polyfilled, torchscript, trees
 from stillgraph.trace.capture.demanded import ask_for_the_object
 from stillgraph.trace.capture.session import Session, session

@@ -14,11 +14,11 @@ import torch
 from stillgraph.core.diagnostics import refuse
 from stillgraph.core.files import is_dependency, is_distributions, is_torch
 from stillgraph.core.lookup import class_member
-from stillgraph.operators.containers import lists
-from stillgraph.operators.containers.consumers import made
+from stillgraph.operators.consumers.consumers import made
 from stillgraph.operators.dispatch import call, call_function
+from stillgraph.operators.elements import lists
+from stillgraph.operators.outside.unseen import initialiser
 from stillgraph.operators.python.enumerations import is_looked_up, member_of
-from stillgraph.operators.python.unseen import initialiser
 from stillgraph.trace.capture.session import Session
 from stillgraph.trace.code.frames import called, here
 from stillgraph.trace.control_flow.unknown import refuse_unknown

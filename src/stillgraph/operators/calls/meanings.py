@@ -6,8 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 from stillgraph.operators.calls.functions import OTHERS
-from stillgraph.operators.names.methods import method_of
-from stillgraph.operators.python import acts, draws, randomness
+from stillgraph.operators.conditions.methods import method_of
+from stillgraph.operators.outside import acts, randomness
+from stillgraph.operators.python import draws
 from stillgraph.operators.python.numbers import MEANINGS
 from stillgraph.operators.torch.wrappers import WRAPPERS
 

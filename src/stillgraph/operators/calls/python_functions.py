@@ -16,13 +16,13 @@ from stillgraph.core.weak_cache import weakly_cached
 from stillgraph.operators import dispatch
 from stillgraph.operators.calls.making import refuse_spread
 from stillgraph.operators.calls.meanings import has_meaning
-from stillgraph.operators.containers import lists
-from stillgraph.operators.containers.stores import note_contents
 from stillgraph.operators.control_flow.generators import call_generator
 from stillgraph.operators.control_flow.recursion import call_recursive
 from stillgraph.operators.dispatch import call
-from stillgraph.operators.names.registries import TablesSeen, before_tables
-from stillgraph.operators.python.hidden_state import refuse_weak
+from stillgraph.operators.elements import lists
+from stillgraph.operators.objects.registries import TablesSeen, before_tables
+from stillgraph.operators.objects.stores import note_contents
+from stillgraph.operators.outside.hidden_state import refuse_weak
 from stillgraph.operators.torch.wrappers import refuse_unseen
 from stillgraph.trace.capture.session import Session, session
 from stillgraph.trace.code.compiled import behind_compiler

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from stillgraph.core.diagnostics import refuse
-from stillgraph.operators.control_flow.branches import select
+from stillgraph.operators.conditions.branches import select
 from stillgraph.operators.dispatch import call
 from stillgraph.operators.torch.modules import takes_hooks_with_keywords
 from stillgraph.trace.capture.session import Session

@@ -13,11 +13,11 @@ import torch
 from stillgraph.core.diagnostics import refuse
 from stillgraph.operators.calls.meanings import has_meaning, meaning_of
 from stillgraph.operators.calls.some_keywords import has_some, on_each_path, settled
-from stillgraph.operators.containers.stores import is_method_of_container
 from stillgraph.operators.dispatch import call
-from stillgraph.operators.python import acts
-from stillgraph.operators.python.debugging import stop_for
-from stillgraph.operators.python.unseen import with_each
+from stillgraph.operators.objects.stores import is_method_of_container
+from stillgraph.operators.outside import acts
+from stillgraph.operators.outside.debugging import stop_for
+from stillgraph.operators.outside.unseen import with_each
 from stillgraph.operators.torch.plain_arguments import takes_key, wants_plain_arguments
 from stillgraph.trace.capture.session import Session
 from stillgraph.trace.code.frames import here

@@ -1,5 +1,5 @@
-"""Lists, dicts, sets and iterators: their elements, and what runs over them.
+"""Containers: dicts, sets and iterators, by key or element, and what runs over them.
 
-Gives the operators for them.
-It must not know which callable means what.
+Gives `as_sequence`, `drawn`, and the methods of dicts and sets with keys of the run.
+It must not know loops.
 """

@@ -11,9 +11,9 @@ from types import BuiltinMethodType, FunctionType, MethodDescriptorType, MethodW
 from typing import Any
 
 from stillgraph.core.files import is_standard_library
+from stillgraph.operators.conditions.methods import method_of
 from stillgraph.operators.containers.watched import iterated
 from stillgraph.operators.dispatch import call
-from stillgraph.operators.names.methods import method_of
 from stillgraph.trace.capture.session import Session, session
 
 _LOOKS = (

@@ -10,9 +10,9 @@ from typing import Any
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.core.lookup import is_exactly
-from stillgraph.operators.containers.picking import pick
+from stillgraph.operators.conditions.branches import select
 from stillgraph.operators.containers.sequences import StagedEntries
-from stillgraph.operators.control_flow.branches import select
+from stillgraph.operators.elements.picking import pick
 from stillgraph.trace.capture.session import Session
 from stillgraph.trace.code.frames import called, here
 from stillgraph.trace.control_flow.staging import branch

@@ -13,9 +13,9 @@ from typing import Any, NoReturn, Protocol, cast, runtime_checkable
 import torch
 
 from stillgraph.core.diagnostics import refuse
-from stillgraph.operators.containers import lists
-from stillgraph.operators.containers.stand_ins import StandIn
 from stillgraph.operators.dispatch import and_, eq, if_, if_exp, item, not_, or_
+from stillgraph.operators.elements import lists
+from stillgraph.operators.elements.stand_ins import StandIn
 from stillgraph.trace.capture.session import Session, session
 from stillgraph.trace.code.frames import here
 from stillgraph.trace.control_flow.staging import branch

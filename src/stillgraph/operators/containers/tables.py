@@ -14,11 +14,11 @@ from typing import Any
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.core.lookup import class_member
-from stillgraph.operators.containers import lists
+from stillgraph.operators.conditions.branches import select
 from stillgraph.operators.containers.entries import FEW
-from stillgraph.operators.containers.picking import pick
 from stillgraph.operators.containers.sequences import Indexed, Listed, Zipped
-from stillgraph.operators.control_flow.branches import select
+from stillgraph.operators.elements import lists
+from stillgraph.operators.elements.picking import pick
 from stillgraph.program.types import JoinFailure
 from stillgraph.trace.capture.session import Session, session
 from stillgraph.trace.code.frames import called, here

@@ -13,11 +13,11 @@ from typing import Any, NoReturn
 
 from stillgraph.core.lookup import is_exactly
 from stillgraph.core.parcel import Parcel
-from stillgraph.operators.containers import lists
+from stillgraph.operators.conditions.methods import method_of
 from stillgraph.operators.containers.iterables import as_sequence
 from stillgraph.operators.containers.sequences import Indexed, StagedEntries
 from stillgraph.operators.containers.tables import Items, Keys, Values
-from stillgraph.operators.names.methods import method_of
+from stillgraph.operators.elements import lists
 from stillgraph.trace.capture.session import Session, session
 from stillgraph.trace.code.signals import Diverged
 from stillgraph.trace.control_flow.arms import emit_raise

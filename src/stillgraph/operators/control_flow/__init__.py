@@ -1,5 +1,5 @@
-"""Statements and expressions that decide: branches, loops, `try`, `with`, `match`, generators.
+"""Control flow: loops, `try`, `with`, `raise`, generators, recursion.
 
-Gives the operators for them.
-It must not know which callable means what.
+Gives `for_`, `while_`, `try_`, `with_`, `raised` ….
+It must not know attributes and items.
 """

@@ -18,8 +18,8 @@ from stillgraph.core.diagnostics import refuse
 from stillgraph.core.files import is_ours, is_users
 from stillgraph.core.rewritten import HELD, is_rewritten
 from stillgraph.core.weak_cache import weakly_cached
+from stillgraph.operators.conditions.methods import method_of
 from stillgraph.operators.containers.sequences import Indexed
-from stillgraph.operators.names.methods import method_of
 from stillgraph.trace.capture.session import Session
 from stillgraph.trace.code.frames import here
 from stillgraph.trace.effects.iterators import behind

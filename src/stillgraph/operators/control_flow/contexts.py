@@ -15,12 +15,12 @@ from stillgraph.core.diagnostics import refuse
 from stillgraph.core.faults import is_signal
 from stillgraph.core.files import is_torch
 from stillgraph.core.lookup import class_member, of_class
-from stillgraph.operators.calls.calls import call
-from stillgraph.operators.control_flow.branches import Block, places
+from stillgraph.operators.conditions.branches import Block, places
+from stillgraph.operators.conditions.truth import truth
 from stillgraph.operators.control_flow.loops import Context
 from stillgraph.operators.control_flow.protected import attempt
-from stillgraph.operators.control_flow.truth import truth
-from stillgraph.operators.python.foreign import before_entering
+from stillgraph.operators.dispatch import call
+from stillgraph.operators.outside.foreign import before_entering
 from stillgraph.program.context import IdleHooks
 from stillgraph.trace.capture.session import Session, session
 from stillgraph.trace.code.frames import here

@@ -8,10 +8,10 @@ from types import FunctionType, GeneratorType
 from typing import Any, NoReturn
 
 from stillgraph.core.diagnostics import refuse
+from stillgraph.operators.conditions.branches import if_
 from stillgraph.operators.containers.drawing import drawn
-from stillgraph.operators.containers.stand_ins import StandIn
-from stillgraph.operators.control_flow.branches import if_
 from stillgraph.operators.dispatch import for_
+from stillgraph.operators.elements.stand_ins import StandIn
 from stillgraph.trace.capture.session import Session, session
 from stillgraph.trace.code.frames import here
 from stillgraph.trace.control_flow.unjoined import Unjoined

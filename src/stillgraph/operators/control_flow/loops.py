@@ -12,13 +12,13 @@ from typing import Any
 
 from stillgraph.core.diagnostics import CaptureError, Refusal, refuse
 from stillgraph.operators import dispatch
+from stillgraph.operators.conditions.branches import Block, places
+from stillgraph.operators.conditions.truth import truth
 from stillgraph.operators.containers.drawing import drawn, items_of
 from stillgraph.operators.containers.sequences import Count, StagedEntries
 from stillgraph.operators.containers.watched import Watch, run_over, watched_container
-from stillgraph.operators.control_flow.branches import Block, places
 from stillgraph.operators.control_flow.closing import before_stop
 from stillgraph.operators.control_flow.generators import Produced
-from stillgraph.operators.control_flow.truth import truth
 from stillgraph.program.types import JoinFailure
 from stillgraph.trace.capture.session import Session, session
 from stillgraph.trace.code.frames import here

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from stillgraph.operators import dispatch
-from stillgraph.operators.calls.calls import call
+from stillgraph.operators.dispatch import call
 from stillgraph.program.operations import copied
 from stillgraph.trace.capture.session import Session, session
 from stillgraph.trace.code.signals import Diverged

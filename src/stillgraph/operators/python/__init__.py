@@ -1,5 +1,5 @@
-"""Functions of Python's and its libraries: what they read, draw, print, or ask of the process.
+"""Python's functions of numbers: `len`, `int`, `isinstance`, `random`, enumerations, complex numbers.
 
-Gives what each means in a capture, or the reason it has none.
-It must not know of syntax.
+Gives `MEANINGS`: what each means in a capture.
+It must not know how a call is made.
 """

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from stillgraph.operators.control_flow.truth import tensor_of
+from stillgraph.operators.conditions.truth import tensor_of
 from stillgraph.operators.python.numbers import float_
 from stillgraph.trace.capture.session import Session, session
 from stillgraph.trace.torch_rules.special import HANDLERS

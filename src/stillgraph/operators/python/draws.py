@@ -22,10 +22,10 @@ import torch
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.core.lookup import is_exactly
-from stillgraph.operators.containers import lists
-from stillgraph.operators.containers.picking import pick
 from stillgraph.operators.containers.sequences import Range
-from stillgraph.operators.containers.stores import note_contents
+from stillgraph.operators.elements import lists
+from stillgraph.operators.elements.picking import pick
+from stillgraph.operators.objects.stores import note_contents
 from stillgraph.operators.python.numbers import len_
 from stillgraph.program.draws import GENERATORS, AsTensor, Draw, Indices, OfGenerator, OfModule, Shuffled
 from stillgraph.program.operations import invoke

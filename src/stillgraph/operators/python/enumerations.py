@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from typing import Any, NoReturn
 
 from stillgraph.core.lookup import class_member, is_exactly
+from stillgraph.operators.conditions.branches import select
 from stillgraph.operators.containers import entries
-from stillgraph.operators.control_flow.branches import select
 from stillgraph.operators.dispatch import call
-from stillgraph.operators.names.strings import text
+from stillgraph.operators.objects.strings import text
 from stillgraph.trace.capture.session import Session
 from stillgraph.trace.code.signals import Diverged
 from stillgraph.trace.control_flow.arms import emit_raise

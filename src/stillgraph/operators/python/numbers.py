@@ -17,23 +17,24 @@ import torch
 
 from stillgraph.core.diagnostics import InternalError, refuse
 from stillgraph.core.lookup import is_exactly, of_class
-from stillgraph.operators.calls.given import length_given
-from stillgraph.operators.containers import lists, sequences
-from stillgraph.operators.containers.consumers import fold, is_looped_over, known_or_list
+from stillgraph.operators.conditions.branches import if_, if_exp, select
+from stillgraph.operators.conditions.given import length_given
+from stillgraph.operators.conditions.methods import method_of
+from stillgraph.operators.conditions.truth import tensor_of, truth, truth_number
+from stillgraph.operators.consumers.comprehensions import list_of
+from stillgraph.operators.consumers.consumers import fold, is_looped_over, known_or_list
+from stillgraph.operators.containers import sequences
 from stillgraph.operators.containers.drawing import items_of
-from stillgraph.operators.containers.indices import NOT_AN_INDEX, as_index
-from stillgraph.operators.containers.stand_ins import kind_of_stand_in
 from stillgraph.operators.containers.watched import run_over, watched_container
-from stillgraph.operators.control_flow.branches import if_, if_exp, select
 from stillgraph.operators.control_flow.closing import before_stop
-from stillgraph.operators.control_flow.comprehensions import list_of
 from stillgraph.operators.control_flow.generators import Produced, enumerated, strictly
-from stillgraph.operators.control_flow.truth import tensor_of, truth, truth_number
 from stillgraph.operators.dispatch import call, for_
-from stillgraph.operators.names.booleans import and_, or_
-from stillgraph.operators.names.methods import method_of
-from stillgraph.operators.names.strings import format_, print_, repr_, str_
-from stillgraph.operators.python.abstract_classes import asks_itself, note_answer
+from stillgraph.operators.elements import lists
+from stillgraph.operators.elements.indices import NOT_AN_INDEX, as_index
+from stillgraph.operators.elements.stand_ins import kind_of_stand_in
+from stillgraph.operators.objects.booleans import and_, or_
+from stillgraph.operators.objects.strings import format_, print_, repr_, str_
+from stillgraph.operators.outside.abstract_classes import asks_itself, note_answer
 from stillgraph.trace.capture.session import Session, session
 from stillgraph.trace.code.frames import here, module_here
 from stillgraph.trace.code.signals import Diverged

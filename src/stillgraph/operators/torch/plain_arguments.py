@@ -7,8 +7,8 @@ from typing import Any
 
 import torch
 
-from stillgraph.operators.containers.stores import CONTAINERS
-from stillgraph.operators.python.hidden_state import MUTATORS
+from stillgraph.operators.objects.stores import CONTAINERS
+from stillgraph.operators.outside.hidden_state import MUTATORS
 
 _MADE_BY_CLASS = 1 << 9  # the flag of a type that a ``class`` statement makes
 _OF_VALUES = ("torch", "numpy", "datetime", "decimal")  # whose classes in C store no objects: `torch.finfo`, `np.dtype`

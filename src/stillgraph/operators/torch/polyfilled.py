@@ -10,9 +10,9 @@ from typing import Any
 import torch
 
 from stillgraph.core.lookup import is_exactly
-from stillgraph.operators.containers import lists
-from stillgraph.operators.containers.stores import CONTAINERS, note_contents
 from stillgraph.operators.control_flow.generators import Produced
+from stillgraph.operators.elements import lists
+from stillgraph.operators.objects.stores import CONTAINERS, note_contents
 from stillgraph.polyfills.checks import POLYFILLS as CHECKS
 from stillgraph.polyfills.control_flow import POLYFILLS as CONTROL_FLOW
 from stillgraph.polyfills.ordered import POLYFILLS as ORDERED

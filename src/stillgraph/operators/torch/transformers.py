@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from stillgraph.core.diagnostics import refuse
-from stillgraph.operators.control_flow.branches import select
+from stillgraph.operators.conditions.branches import select
 from stillgraph.operators.dispatch import call
 from stillgraph.program.operations import encode_nested
 from stillgraph.trace.capture.session import Session, session

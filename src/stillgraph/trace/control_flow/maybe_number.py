@@ -64,7 +64,7 @@ def _is_asked_by_user() -> bool:
 
 _FOR_THE_USER = (
     "stillgraph.bytecode.",
-    "stillgraph.operators.names.attributes",
+    "stillgraph.operators.objects.attributes",
     *(f"stillgraph.operators.calls.{name}" for name in ("calls", "callees", "builtin_methods", "python_functions")),
 )
 _BY_OPERATOR = {torch.Tensor.neg: operator.neg, torch.Tensor.abs: operator.abs, torch.Tensor.positive: operator.pos}

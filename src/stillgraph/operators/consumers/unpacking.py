@@ -6,10 +6,10 @@ import operator
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from stillgraph.operators.containers import lists
+from stillgraph.operators.consumers.comprehensions import list_of
 from stillgraph.operators.containers.drawing import drawn
 from stillgraph.operators.containers.iterables import as_sequence
-from stillgraph.operators.control_flow.comprehensions import list_of
+from stillgraph.operators.elements import lists
 from stillgraph.trace.capture.session import Session, session
 from stillgraph.trace.code.signals import Diverged
 from stillgraph.trace.control_flow.arms import emit_raise

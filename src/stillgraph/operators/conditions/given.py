@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from stillgraph.operators.names.methods import named
+from stillgraph.operators.conditions.methods import named
 from stillgraph.trace.values.arrays import StagedArray
 from stillgraph.trace.values.numbers import Staged, StagedBool, StagedNumber, kind_of
 

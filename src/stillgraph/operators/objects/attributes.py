@@ -12,13 +12,13 @@ from torch.distributions.utils import lazy_property
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.core.lookup import behind_proxy, class_member, own_attributes
-from stillgraph.operators.containers.stand_ins import StandIn
-from stillgraph.operators.containers.stores import set_attr, set_past_class
+from stillgraph.operators.conditions.methods import got
 from stillgraph.operators.dispatch import call
 from stillgraph.operators.each import of_each
-from stillgraph.operators.names.methods import got
-from stillgraph.operators.names.registries import require_known
-from stillgraph.operators.python.hidden_state import refuse_state_of_run
+from stillgraph.operators.elements.stand_ins import StandIn
+from stillgraph.operators.objects.registries import require_known
+from stillgraph.operators.objects.stores import set_attr, set_past_class
+from stillgraph.operators.outside.hidden_state import refuse_state_of_run
 from stillgraph.program.facts.module_tables import MODULE_TABLES
 from stillgraph.trace.capture.session import Session, session
 from stillgraph.trace.code.frames import here

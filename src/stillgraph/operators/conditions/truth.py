@@ -8,9 +8,9 @@ from typing import Any
 import torch
 
 from stillgraph.core.lookup import of_class
-from stillgraph.operators.calls.given import length_given, truth_given
-from stillgraph.operators.containers import lists
+from stillgraph.operators.conditions.given import length_given, truth_given
 from stillgraph.operators.dispatch import call
+from stillgraph.operators.elements import lists
 from stillgraph.trace.capture.session import Session
 from stillgraph.trace.control_flow.narrowing import is_optional
 from stillgraph.trace.control_flow.unjoined import Unjoined

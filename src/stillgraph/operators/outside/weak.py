@@ -7,7 +7,7 @@ from typing import Any
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.core.parcel import Parcel
-from stillgraph.operators.python.hidden_state import ATOMS, WEAK
+from stillgraph.operators.outside.hidden_state import ATOMS, WEAK
 from stillgraph.trace.capture.session import Session
 from stillgraph.trace.code.frames import here
 from stillgraph.trace.control_flow.heap import is_held_by, locals_of_users

@@ -9,7 +9,7 @@ from typing import Any
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.core.faults import ends_capture
-from stillgraph.operators.names.handed_out import Asked, shown
+from stillgraph.operators.outside.handed_out import Asked, shown
 from stillgraph.passes.regions.purity import is_pure
 from stillgraph.trace.capture.session import Session
 from stillgraph.trace.code.frames import here

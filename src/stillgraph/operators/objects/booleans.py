@@ -16,16 +16,17 @@ import torch
 from stillgraph.core.diagnostics import refuse
 from stillgraph.core.lookup import class_member, is_exactly
 from stillgraph.operators import dispatch
-from stillgraph.operators.containers import entries, lists, tables
+from stillgraph.operators.conditions.branches import places, select
+from stillgraph.operators.conditions.methods import compared, method_of
+from stillgraph.operators.conditions.truth import truth, truth_number
+from stillgraph.operators.containers import entries, tables
 from stillgraph.operators.containers.drawing import drawn
 from stillgraph.operators.containers.sequences import Listed, StagedEntries
-from stillgraph.operators.control_flow.branches import places, select
-from stillgraph.operators.control_flow.truth import truth, truth_number
 from stillgraph.operators.dispatch import call
 from stillgraph.operators.each import Case, of_each
-from stillgraph.operators.names.attributes import attr
-from stillgraph.operators.names.methods import compared, method_of
-from stillgraph.operators.names.namespaces import note_name
+from stillgraph.operators.elements import lists
+from stillgraph.operators.objects.attributes import attr
+from stillgraph.operators.objects.namespaces import note_name
 from stillgraph.program.constants import is_constant
 from stillgraph.trace.capture.demanded import ask_for_the_object
 from stillgraph.trace.capture.session import Session, session

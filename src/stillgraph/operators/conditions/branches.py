@@ -10,7 +10,7 @@ from typing import Any
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.operators import dispatch
-from stillgraph.operators.control_flow.truth import truth
+from stillgraph.operators.conditions.truth import truth
 from stillgraph.trace.capture.session import Session, session
 from stillgraph.trace.code.frames import here
 from stillgraph.trace.control_flow.recursion import Pending

@@ -14,18 +14,19 @@ from stillgraph.core.diagnostics import refuse
 from stillgraph.core.files import is_torch
 from stillgraph.core.lookup import behind_proxy, class_member, is_exactly, of_class, own_attributes
 from stillgraph.operators import dispatch
-from stillgraph.operators.containers import entries, lists, tables
-from stillgraph.operators.containers.indices import as_index, counted, in_tensor
-from stillgraph.operators.containers.picking import pick
+from stillgraph.operators.conditions.methods import binary, by_methods, method_of, set_by_descriptor
+from stillgraph.operators.containers import entries, tables
 from stillgraph.operators.containers.sequences import Range
 from stillgraph.operators.containers.watched import Method, before_change
 from stillgraph.operators.dispatch import call, known_or_list, taken
 from stillgraph.operators.each import Case, of_each
-from stillgraph.operators.names.globals import set_global
-from stillgraph.operators.names.methods import binary, by_methods, method_of, set_by_descriptor
-from stillgraph.operators.names.namespaces import note_name
-from stillgraph.operators.names.strings import text
-from stillgraph.operators.python.hidden_state import refuse_state_of_run
+from stillgraph.operators.elements import lists
+from stillgraph.operators.elements.indices import as_index, counted, in_tensor
+from stillgraph.operators.elements.picking import pick
+from stillgraph.operators.objects.globals import set_global
+from stillgraph.operators.objects.namespaces import note_name
+from stillgraph.operators.objects.strings import text
+from stillgraph.operators.outside.hidden_state import refuse_state_of_run
 from stillgraph.program.facts.module_tables import past_class
 from stillgraph.program.guards import Attribute, Source, item_of
 from stillgraph.trace.capture.session import Session, session

@@ -15,14 +15,14 @@ import torch
 from stillgraph.core.diagnostics import refuse
 from stillgraph.core.faults import ends_capture
 from stillgraph.core.lookup import class_member
-from stillgraph.operators.control_flow.branches import places
+from stillgraph.operators.conditions.branches import places
+from stillgraph.operators.conditions.methods import method_of
+from stillgraph.operators.conditions.truth import truth
 from stillgraph.operators.control_flow.loops import Context
 from stillgraph.operators.control_flow.trials import Trial
-from stillgraph.operators.control_flow.truth import truth
 from stillgraph.operators.dispatch import raised
-from stillgraph.operators.names.handed_out import shown, text_by, text_method
-from stillgraph.operators.names.methods import method_of
-from stillgraph.operators.python.acts import may_print_to
+from stillgraph.operators.outside.acts import may_print_to
+from stillgraph.operators.outside.handed_out import shown, text_by, text_method
 from stillgraph.passes.regions.purity import is_pure
 from stillgraph.program.blocks import CONSTRUCTS
 from stillgraph.program.operations import assert_ as run_assert

@@ -7,12 +7,12 @@ from typing import Any
 
 import torch
 
-from stillgraph.operators.calls.calls import call
-from stillgraph.operators.containers.stores import del_item, item
-from stillgraph.operators.containers.unpacking import unpack
-from stillgraph.operators.control_flow.branches import if_exp
+from stillgraph.operators.conditions.branches import if_exp
+from stillgraph.operators.consumers.unpacking import unpack
+from stillgraph.operators.dispatch import call
 from stillgraph.operators.each import of_each
-from stillgraph.operators.names.booleans import in_
+from stillgraph.operators.objects.booleans import in_
+from stillgraph.operators.objects.stores import del_item, item
 from stillgraph.trace.capture.session import session
 from stillgraph.trace.control_flow.unjoined import Unjoined, alternatives, is_lost
 from stillgraph.trace.values.numbers import Staged

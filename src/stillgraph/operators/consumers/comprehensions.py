@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from stillgraph.operators.conditions.truth import truth
 from stillgraph.operators.containers import entries, tables
 from stillgraph.operators.containers.drawing import drawn
-from stillgraph.operators.containers.stores import note_contents, set_item
 from stillgraph.operators.containers.watched import run_over
 from stillgraph.operators.control_flow.generators import Produced
 from stillgraph.operators.control_flow.loops import for_
-from stillgraph.operators.control_flow.truth import truth
+from stillgraph.operators.objects.stores import note_contents, set_item
 from stillgraph.trace.capture.session import session
 from stillgraph.trace.control_flow.both_sides import several_in_key
 from stillgraph.trace.control_flow.narrowing import exchanged

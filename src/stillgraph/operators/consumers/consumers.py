@@ -18,19 +18,20 @@ import torch
 
 from stillgraph.core.diagnostics import Refusal, refuse
 from stillgraph.operators import dispatch
-from stillgraph.operators.containers import entries, lists
+from stillgraph.operators.conditions.branches import if_exp
+from stillgraph.operators.conditions.truth import truth_number
+from stillgraph.operators.consumers.comprehensions import add_to_set, list_of
+from stillgraph.operators.containers import entries
 from stillgraph.operators.containers.drawing import drawn
 from stillgraph.operators.containers.iterables import as_sequence
 from stillgraph.operators.containers.sequences import Listed, Range, RangeIterator, StagedRows
-from stillgraph.operators.containers.stores import note_contents, set_item, set_item_past_class
-from stillgraph.operators.control_flow.branches import if_exp
-from stillgraph.operators.control_flow.comprehensions import add_to_set, list_of
 from stillgraph.operators.control_flow.generators import Produced
 from stillgraph.operators.control_flow.loops import Context, for_
 from stillgraph.operators.control_flow.trials import Trial
-from stillgraph.operators.control_flow.truth import truth_number
 from stillgraph.operators.dispatch import call
-from stillgraph.operators.names.strings import joined, with_chosen
+from stillgraph.operators.elements import lists
+from stillgraph.operators.objects.stores import note_contents, set_item, set_item_past_class
+from stillgraph.operators.objects.strings import joined, with_chosen
 from stillgraph.passes.regions.purity import is_pure
 from stillgraph.trace.capture.session import Session, session
 from stillgraph.trace.code.frames import called, here

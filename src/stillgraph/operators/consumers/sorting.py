@@ -8,12 +8,12 @@ from typing import Any
 import torch
 
 from stillgraph.core.diagnostics import refuse
-from stillgraph.operators.containers import lists
-from stillgraph.operators.containers.consumers import known_or_list
-from stillgraph.operators.containers.picking import pick
-from stillgraph.operators.containers.stores import note_contents
-from stillgraph.operators.control_flow.comprehensions import list_of
+from stillgraph.operators.consumers.comprehensions import list_of
+from stillgraph.operators.consumers.consumers import known_or_list
 from stillgraph.operators.dispatch import call
+from stillgraph.operators.elements import lists
+from stillgraph.operators.elements.picking import pick
+from stillgraph.operators.objects.stores import note_contents
 from stillgraph.program.operations import sort_order
 from stillgraph.program.types import ListType, NumberType
 from stillgraph.trace.capture.session import Session, session

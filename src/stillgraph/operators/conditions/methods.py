@@ -11,8 +11,8 @@ import torch
 
 from stillgraph.core.files import is_ours, is_standard_library, is_torch
 from stillgraph.core.lookup import class_member, of_class, own_attributes
-from stillgraph.operators.containers.indices import counted
 from stillgraph.operators.dispatch import call, not_
+from stillgraph.operators.elements.indices import counted
 from stillgraph.trace.capture.session import session
 from stillgraph.trace.control_flow.unjoined import Unjoined
 from stillgraph.trace.values.entries import refuse_operator

@@ -31,11 +31,11 @@ import torch
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.core.files import is_library, is_standard_library
-from stillgraph.operators.names.handed_out import handed, shown, stored
-from stillgraph.operators.names.methods import method_of
-from stillgraph.operators.python.adapters import call_of_adapted, log_by
-from stillgraph.operators.python.logged import logged
-from stillgraph.operators.python.process_state import QUERIES_WITHOUT, SETTERS
+from stillgraph.operators.conditions.methods import method_of
+from stillgraph.operators.outside.adapters import call_of_adapted, log_by
+from stillgraph.operators.outside.handed_out import handed, shown, stored
+from stillgraph.operators.outside.logged import logged
+from stillgraph.operators.outside.process_state import QUERIES_WITHOUT, SETTERS
 from stillgraph.program.acts import Calling, Logging, Method, StandardStream, Warning_
 from stillgraph.program.operations import act
 from stillgraph.trace.capture.session import Session, session
