@@ -7,6 +7,8 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
+from stillgraph.trace.guards.knowledge import _LESSONS
+
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "src/stillgraph"
 TEXTS = {path.relative_to(FOLDER).as_posix(): path.read_text() for path in sorted(FOLDER.rglob("*.py"))}
@@ -69,3 +71,8 @@ def test_each_room_says_what_it_gives_and_what_it_must_not_know() -> None:
 
 DIVIDED = {"trace", "operators", "bytecode", "deploy", "passes", "runtime", "program"}
 WHOLE = {"handlers", "python"}  # of instructions, and of a file format: older than the rooms, one subject each
+
+
+def test_whatever_begins_a_capture_anew_teaches_it_something() -> None:
+    said = {kind for text in TEXTS.values() for kind in re.findall(r'Restart\("(\w+)"', text)}
+    assert said == set(_LESSONS)

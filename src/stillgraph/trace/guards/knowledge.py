@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from types import CodeType
+from types import CodeType, MappingProxyType
 from typing import Any
 
 from stillgraph.program.guards import Source
@@ -43,58 +43,7 @@ class Knowledge:
 
     def learn(self, restart: Restart) -> None:
         """Add what ended an attempt."""
-        match restart.kind, restart.what:
-            case "convert", (codes, names):
-                self.convert |= {each for code in codes for each in _with_inner(code)}
-                self.watch |= names
-            case "convert_libraries", _:
-                self.convert_libraries = True
-            case "follow_methods", _:
-                self.follow_methods = True
-            case "list", (source, element):
-                self.lists[source] = element
-            case "keep", source:
-                del self.lists[source]
-                self.keep.add(source)
-            case "watch", _:
-                self.watch_modules = True
-            case "memory", _:
-                self.watch_memory = True
-            case "distributions", _:
-                self.distributions = True
-                self.watch |= property_names()
-            case "tries", _:
-                self.tries = True
-            case "acts", _:
-                self.acts = True
-            case "recursive", code:
-                self.recursive.add(code)
-            case "first_by_loop", place:
-                self.first_by_loop.add(place)
-            case "cached", function:
-                self.cached.add(function)
-            case "quiet", function:
-                self.quiet.add(function)
-            case "not_tail", code:
-                self.not_tail.add(code)
-            case "object", source:
-                self.promote.discard(source)
-                self.keep.add(source)
-            case "constant", sources:
-                self.promote -= sources
-            case "aliases", _:
-                self.aliases_matter = True
-            case "hashed", _:
-                self.hashed = True
-            case "elsewhere", ids:
-                self.also_elsewhere |= ids
-            case "written_elsewhere", objects:
-                self.written_elsewhere |= objects
-            case "promote", source:
-                self.promote.add(source)
-                self.changing.discard(source)  # it is written: no number that only differs from call to call
-            case kind, _:
-                raise AssertionError(f"nobody says {kind!r}")
+        _LESSONS[restart.kind](self, restart.what)
 
     def keep_constant(self) -> bool:
         """Let what made the capture fail be constant again, numbers nobody writes first; whether there was any.
@@ -109,6 +58,93 @@ class Knowledge:
         found = bool(made)
         (self.lists if self.lists else self.promote).clear()
         return found
+
+
+def _is_so(name: str) -> Callable[[Knowledge, Any], None]:
+    """A lesson that something is the case."""
+    return lambda knowledge, _: setattr(knowledge, name, True)
+
+
+def _is_one(name: str) -> Callable[[Knowledge, Any], None]:
+    """A lesson that something is one of those of a kind."""
+
+    def add(knowledge: Knowledge, what: Any) -> None:
+        known: set[Any] = getattr(knowledge, name)
+        known.add(what)
+
+    return add
+
+
+def _convert(knowledge: Knowledge, what: tuple[set[CodeType], set[str]]) -> None:
+    codes, names = what
+    knowledge.convert |= {each for code in codes for each in _with_inner(code)}
+    knowledge.watch |= names
+
+
+def _use_distributions(knowledge: Knowledge, _: None) -> None:
+    knowledge.distributions = True
+    knowledge.watch |= property_names()
+
+
+def _list_grows(knowledge: Knowledge, what: tuple[Source, Element]) -> None:
+    source, element = what
+    knowledge.lists[source] = element
+
+
+def _keep_list(knowledge: Knowledge, source: Source) -> None:
+    del knowledge.lists[source]
+    knowledge.keep.add(source)
+
+
+def _promote(knowledge: Knowledge, source: Source) -> None:
+    knowledge.promote.add(source)
+    knowledge.changing.discard(source)  # it is written: no number that only differs from call to call
+
+
+def _keep_number(knowledge: Knowledge, source: Source) -> None:
+    knowledge.promote.discard(source)
+    knowledge.keep.add(source)
+
+
+def _are_constant(knowledge: Knowledge, sources: set[Source]) -> None:
+    knowledge.promote -= sources
+
+
+def _reach_elsewhere(knowledge: Knowledge, ids: frozenset[int]) -> None:
+    knowledge.also_elsewhere |= ids
+
+
+def _write_elsewhere(knowledge: Knowledge, objects: dict[int, Any]) -> None:
+    knowledge.written_elsewhere |= objects
+
+
+_LESSONS: Mapping[str, Callable[[Knowledge, Any], None]] = MappingProxyType(
+    {
+        "convert": _convert,
+        "convert_libraries": _is_so("convert_libraries"),
+        "follow_methods": _is_so("follow_methods"),
+        "list": _list_grows,
+        "keep": _keep_list,
+        "watch": _is_so("watch_modules"),
+        "memory": _is_so("watch_memory"),
+        "distributions": _use_distributions,
+        "tries": _is_so("tries"),
+        "acts": _is_so("acts"),
+        "recursive": _is_one("recursive"),
+        "first_by_loop": _is_one("first_by_loop"),
+        "cached": _is_one("cached"),
+        "quiet": _is_one("quiet"),
+        "not_tail": _is_one("not_tail"),
+        "object": _keep_number,
+        "constant": _are_constant,
+        "aliases": _is_so("aliases_matter"),
+        "hashed": _is_so("hashed"),
+        "elsewhere": _reach_elsewhere,
+        "written_elsewhere": _write_elsewhere,
+        "promote": _promote,
+    }
+)
+"""By the kind of a `Restart`: what is known from then on."""
 
 
 @dataclass(frozen=True)
