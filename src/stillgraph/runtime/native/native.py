@@ -23,6 +23,7 @@ from torch.utils.checkpoint import checkpoint
 
 from stillgraph.program.context import Context, current_context, write_switches
 from stillgraph.program.graphs import arguments, regions
+from stillgraph.program.guards import ModeGuard
 from stillgraph.program.operations import (
     bound,
     checkpointed,
@@ -147,12 +148,7 @@ def _has_unbound(module: fx.GraphModule) -> bool:
 
 
 def _ambient(program: Program) -> Context | None:
-    from stillgraph.program.guards import ModeGuard
-
-    for guard in program.guards:
-        if isinstance(guard, ModeGuard):
-            return guard.context  # type: ignore[no-any-return]  # of Any
-    return None
+    return next((guard.context for guard in program.guards if isinstance(guard, ModeGuard)), None)
 
 
 def _compile_source(name: str, code: str, objects: dict[str, Any]) -> Callable[..., tuple[Any, ...]]:
