@@ -21,9 +21,9 @@ from stillgraph.bytecode.machine.table import HANDLERS, REFUSED
 from stillgraph.bytecode.segments import dropping
 from stillgraph.operators.calls.python_functions import assigned_outer_variables
 from stillgraph.source import pipeline
-from stillgraph.trace.code import misled
-from stillgraph.trace.effects import reach, shared_state
-from stillgraph.trace.guards.fresh import writes_outside
+from stillgraph.trace.code import uninterpreted
+from stillgraph.trace.effects import escapes, shared_state
+from stillgraph.trace.guards.allocations import writes_outside
 from tests.cases.compare import assert_same
 from tests.front_ends import through_bytecode
 
@@ -165,8 +165,8 @@ def test_each_is_run_or_refused() -> None:
 
 
 def test_those_that_look_for_writes_know_each() -> None:
-    assert misled._WRITES == _OBJECTS | _SHARED
-    assert reach._ASSIGNS | reach._MUTATES == _OBJECTS | _SHARED
+    assert uninterpreted._WRITES == _OBJECTS | _SHARED
+    assert escapes._ASSIGNS | escapes._MUTATES == _OBJECTS | _SHARED
     assert dropping._DROPS.keys() == _OBJECTS | _SHARED
     in_expressions = {"STORE_FAST", "STORE_DEREF", "STORE_GLOBAL"}
     assert flow._OF_STATEMENTS | in_expressions >= _ALL - _OF_BODIES
@@ -178,7 +178,7 @@ def test_a_statement_with_each(name: str, load: Any) -> None:
     code = _code(module)
     used = {each.opname for each in dis.get_instructions(code)}
     assert name in used or (name == "STORE_SLICE" and sys.version_info < (3, 12)) or used & _TWO_IN_ONE
-    assert misled.may_write(code) is (name in _OBJECTS | _SHARED)
+    assert uninterpreted.may_write(code) is (name in _OBJECTS | _SHARED)
     assert shared_state._assigned(code) == (("shared",) if name.endswith("GLOBAL") else ())
     assert assigned_outer_variables(code) == (("cell",) if name.endswith("DEREF") else ())
     assert writes_outside(code) is name.endswith("DEREF")

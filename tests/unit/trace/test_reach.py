@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import torch
 
-from stillgraph.trace.effects.reach import Reach, reach_of
+from stillgraph.trace.effects.escapes import Reach, reach_of
 from stillgraph.trace.heap.journal import ContentsPlace, GlobalPlace
 
 

@@ -181,7 +181,7 @@ def is_handled(frame: Frame, index: int, error: BaseException) -> bool:
     decoded = frame.prepared.decoded
     handler = None if error is frame.passing else decoded.handler(index)
     capture = session()
-    if is_signal(error) or (capture is not None and (ends_capture(error) or capture.witness.refused is not None)):
+    if is_signal(error) or (capture is not None and (ends_capture(error) or capture.executed.refused is not None)):
         while handler is not None and handler.target not in frame.outside:
             if frame.prepared.is_with(handler.target):
                 method = frame.stack[handler.depth - 1].cell_contents

@@ -16,7 +16,7 @@ from stillgraph.core.files import is_our_module
 from stillgraph.core.parcel import opened
 from stillgraph.operators.control_flow.contexts import sees_exceptions
 from stillgraph.trace.capture.session import session
-from stillgraph.trace.torch_rules.on_fakes import has_no_fake
+from stillgraph.trace.torch_rules.fake_execution import has_no_fake
 
 
 def read(value: Any) -> Any:

@@ -1,7 +1,7 @@
 """Whether an instruction may go through what objects hold, however deep, in ways that are not looked at.
 
-What code written in Python reads is seen: it is interpreted, or a witness tells that it ran. So this is about what C
-code gets: it may compare, copy or show whatever its arguments lead to.
+What code written in Python reads is seen: it is interpreted, or `ExecutedCode` tells that it ran. So this is about
+what C code gets: it may compare, copy or show whatever its arguments lead to.
 """
 
 from __future__ import annotations

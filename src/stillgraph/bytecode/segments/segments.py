@@ -123,8 +123,8 @@ class Segment(Holder):
     # ---- frames
     def begin(self, capture: Session) -> None:
         """Forget an attempt before: a capture may begin anew by itself."""
-        capture.witness.calling = UNSEEN
-        capture.witness.beginning = functools.partial(refuse_users, capture)
+        capture.executed.calling = UNSEEN
+        capture.executed.beginning = functools.partial(refuse_users, capture)
         capture.identities.place, capture.identities.refusing = self._here, self.copied_at
         self.forget()
         self.known = self.breaks.count
@@ -356,10 +356,10 @@ class Segment(Holder):
             self.foreign.add(id(value))
 
     def require_none_refused(self) -> None:
-        """To be called behind an instruction that may have called anything: as `Witness.require_none_refused`."""
+        """To be called behind an instruction that may have called anything: as `ExecutedCode.require_none_refused`."""
         capture = session()
         if capture is not None:
-            capture.witness.require_none_refused()
+            capture.executed.require_none_refused()
 
     def has_made(self, value: Any) -> bool:
         """Whether an instruction of the segment has given an object."""
@@ -440,8 +440,8 @@ class Segment(Holder):
         """
         capture = session()
         failure = told(error)
-        if failure is not None and capture is not None and capture.witness.refused is not None:
-            failure = told(capture.witness.refused)  # of which the code that was refused may have made the other
+        if failure is not None and capture is not None and capture.executed.refused is not None:
+            failure = told(capture.executed.refused)  # of which the code that was refused may have made the other
         if failure is None or is_fault(failure) or sees_frames(failure):
             return
         innermost = self.culprits.setdefault(id(failure), (failure, frame, index))[1:]

@@ -13,8 +13,8 @@ from stillgraph.core.diagnostics import refuse
 from stillgraph.core.files import is_our_module
 from stillgraph.trace.capture.session import PAIRED, Session, is_recorded, session
 from stillgraph.trace.code.chance import CHANCE, CLOCKS, SEEDED, is_by_chance
+from stillgraph.trace.code.executed_code import Calls
 from stillgraph.trace.code.frames import here
-from stillgraph.trace.code.witness import Calls
 from stillgraph.trace.effects.audits import is_called_back, is_users
 from stillgraph.trace.effects.locks import WRITTEN_IN_C
 
@@ -43,7 +43,7 @@ def _may_matter(stream: io.IOBase, method: str) -> bool:
     capture = session()
     if capture is None or capture.elsewhere.was_there(stream):
         return True
-    is_cleaned_up = method == "close" and capture.witness.refused is not None
+    is_cleaned_up = method == "close" and capture.executed.refused is not None
     return not (isinstance(stream, io.StringIO) or is_cleaned_up)
 
 

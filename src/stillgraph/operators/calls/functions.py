@@ -44,11 +44,11 @@ from stillgraph.operators.outside.randomness import RANDOMNESS
 from stillgraph.operators.python import complexes
 from stillgraph.operators.python.numbers import zip_
 from stillgraph.operators.torch import checkpointing, optimizers, polyfilled, torchscript, trees
-from stillgraph.trace.capture.demanded import ask_for_the_object
+from stillgraph.trace.capture.concretization import ask_for_the_object
 from stillgraph.trace.capture.session import Session, session
 from stillgraph.trace.code.frames import called, here, module_here
-from stillgraph.trace.code.misled import PROPERTIES
 from stillgraph.trace.code.signals import Diverged, Restart
+from stillgraph.trace.code.uninterpreted import PROPERTIES
 from stillgraph.trace.control_flow.arms import emit_raise
 from stillgraph.trace.control_flow.unknown import refuse_unknown
 from stillgraph.trace.control_flow.unset import with_or_without_value
@@ -249,7 +249,7 @@ def _id(value: Any) -> int:
         capture.reads.identified[id(value)] = value
         capture.values_compared = capture.values_compared or is_told_by_value(value)
         if isinstance(value, torch.Tensor):
-            capture.witness.hashed.append(value)
+            capture.executed.hashed.append(value)
     return id(value)
 
 

@@ -113,7 +113,7 @@ def note_outer_variables(capture: Session, function: FunctionType) -> None:
     """To be called before a function that assigns variables of those around it."""
     if not function.__code__.co_freevars:
         return
-    with capture.witness.paused():
+    with capture.executed.paused():
         names = assigned_outer_variables(function.__code__)
     for name in names:
         cell = (function.__closure__ or ())[function.__code__.co_freevars.index(name)]

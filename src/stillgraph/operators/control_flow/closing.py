@@ -23,7 +23,7 @@ from stillgraph.operators.containers.sequences import Indexed
 from stillgraph.trace.capture.session import Session
 from stillgraph.trace.code.frames import here
 from stillgraph.trace.effects.iterators import behind
-from stillgraph.trace.guards.fresh import writes_outside
+from stillgraph.trace.guards.allocations import writes_outside
 
 
 def before_stop(capture: Session, iterator: Any) -> None:

@@ -25,8 +25,8 @@ from stillgraph.program.context import IdleHooks
 from stillgraph.trace.capture.session import Session, session
 from stillgraph.trace.code.frames import here
 from stillgraph.trace.code.signals import Restart
+from stillgraph.trace.control_flow.caught_kinds import class_in_run
 from stillgraph.trace.control_flow.staging import branch
-from stillgraph.trace.control_flow.which import class_in_run
 from stillgraph.trace.heap.exits import Exit
 from stillgraph.trace.heap.journal import Variable
 from stillgraph.trace.values.caught import Caught, CaughtPart

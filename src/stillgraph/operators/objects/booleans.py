@@ -28,7 +28,7 @@ from stillgraph.operators.elements import lists
 from stillgraph.operators.objects.attributes import attr
 from stillgraph.operators.objects.namespaces import note_name
 from stillgraph.program.constants import is_constant
-from stillgraph.trace.capture.demanded import ask_for_the_object
+from stillgraph.trace.capture.concretization import ask_for_the_object
 from stillgraph.trace.capture.session import Session, session
 from stillgraph.trace.code.frames import called, here
 from stillgraph.trace.control_flow.both_sides import several_in

@@ -60,7 +60,7 @@ def _found(capture: Session, namespace: dict[str, Any], name: str) -> GlobalPlac
         what = f"the global variable {name} is assigned, which belongs to no module that Python knows by its name"
         raise refuse("SG305", what, location=here(), hint="Keep it in an object, and assign an attribute of that.")
     if place.key not in capture.journal.written(0) and name in namespace and not capture.is_outer(namespace[name]):
-        with capture.witness.paused():
+        with capture.executed.paused():
             capture.finder.add(namespace[name], source)
             capture.finder.complete()
     return place

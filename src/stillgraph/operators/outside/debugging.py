@@ -71,7 +71,7 @@ def stop_for(capture: Session, function: Any, frame: FrameType) -> Callable[...,
 
 
 def _start(capture: Session, frame: FrameType, header: str | None) -> None:
-    with capture.witness.paused():
+    with capture.executed.paused():
         debugger = _Debugger(capture)
         if header is not None:
             debugger.message(header)

@@ -35,7 +35,7 @@ from stillgraph.trace.code.frames import here, user_frame
 from stillgraph.trace.code.namespaces import is_of_its_module
 from stillgraph.trace.effects.locks import LOCKS, WRITTEN_IN_C, is_taken_by_others
 from stillgraph.trace.effects.threads import concerns_others, refused
-from stillgraph.trace.guards.fresh import is_plain_object, is_shared
+from stillgraph.trace.guards.allocations import is_plain_object, is_shared
 from stillgraph.trace.guards.inputs import is_constant
 
 _FOLLOWED: tuple[type, ...] = (

@@ -28,7 +28,7 @@ def before_pickling(capture: Session, function: Any, args: tuple[Any, ...]) -> N
     if function is pickle.loads:
         found = isinstance(args[0], (bytes, bytearray)) and b"torch" in args[0]
     else:
-        with capture.witness.paused():
+        with capture.executed.paused():
             found = _holds_tensors(args[0])
     if found:
         raise refuse("SG305", f"pickle.{function.__name__} is given a tensor", location=here(), hint=_HINT)

@@ -56,7 +56,7 @@ def _kind(value: Any) -> str:
 
 def _may_be_gone(capture: Session, referent: Any) -> bool:
     """Whether a capture may be all that holds an object: what it has made, and what the code has let go of."""
-    with capture.witness.paused():
+    with capture.executed.paused():
         if is_held_by(locals_of_users(capture), referent):
             return False
         if capture.is_new(referent) is not False:

@@ -196,7 +196,7 @@ def _tried(kind: Any, draw: Draw, name: str, args: Any, kwargs: Any) -> list[Any
     Raises:
         BaseException: as in eager PyTorch, where all arguments are known.
     """
-    with _capture().witness.paused():  # what the methods read of themselves is nobody's
+    with _capture().executed.paused():  # what the methods read of themselves is nobody's
         own: Any = numpy.random.default_rng(0) if kind is numpy.random.Generator else kind(0)
         method = getattr(own, _OTHER_NAMES.get(name, name) if kind is numpy.random.RandomState else name)
         if not any(map(_is_staged, torch.utils._pytree.tree_leaves((args, kwargs)))):

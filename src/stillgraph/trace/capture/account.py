@@ -91,7 +91,7 @@ class Account:
             return self._last
         self._stamp = stamp
         self._recent = {key: (place, place.get()) for key, (place, _) in self._recent.items()}
-        with self._session.witness.paused():
+        with self._session.executed.paused():
             self._last = self._taken()
         return self._last
 

@@ -25,11 +25,11 @@ from stillgraph.trace.code.signals import Restart
 from stillgraph.trace.fakes.symbolic import is_fake
 from stillgraph.trace.fakes.torch_settings import caches_weights, uses_parametrizations
 from stillgraph.trace.guards.facts import compares_objects, size_guards
+from stillgraph.trace.guards.indistinguishable import Told
 from stillgraph.trace.guards.inputs import Inputs
 from stillgraph.trace.guards.knowledge import Knowledge
 from stillgraph.trace.guards.one_object import same_values
 from stillgraph.trace.guards.promotion import Promotion
-from stillgraph.trace.guards.told import Told
 from stillgraph.trace.guards.world import WorldGuards
 from stillgraph.trace.sources.reads import Reads, code_file
 from stillgraph.trace.sources.sources import Finder
@@ -106,12 +106,12 @@ class Assumptions:
         """What the capture has read."""
         reads = self.session.reads
         rewritten = self.is_converted
-        reads.codes.update((c, space) for c, space in self.session.witness.codes.items() if not rewritten(c))
+        reads.codes.update((c, space) for c, space in self.session.executed.codes.items() if not rewritten(c))
         reads.functions.extend(self.functions)
         reads.values_compared = self.session.values_compared
         reads.looked_into |= self.session.identities.taken_apart()
-        reads.followed = {c: names for c, names in reads.followed.items() if not self.session.witness.ran(c)}
-        ran = {*self.session.witness.codes, *self.session.made_and_run, *(each.__code__ for each in self.functions)}
+        reads.followed = {c: names for c, names in reads.followed.items() if not self.session.executed.ran(c)}
+        ran = {*self.session.executed.codes, *self.session.made_and_run, *(each.__code__ for each in self.functions)}
         reads.hooks = [hook for hook in self.session.hooked.hooks if hook.__code__ not in ran]
         reals = {id(fake): real for real, fake in self.session.fakes.values()}
         reads.attributes = [(reals.get(id(target), target), name) for target, name in reads.attributes]
@@ -123,7 +123,7 @@ class Assumptions:
         Raises:
             Restart: some are, and the code has got several.
         """
-        told = any(is_fake(t) and self.session.from_before(t) is not None for t in self.session.witness.hashed)
+        told = any(is_fake(t) and self.session.from_before(t) is not None for t in self.session.executed.hashed)
         if told and not self.knowledge.hashed:
             raise Restart("hashed", None)
         if self.knowledge.aliases_matter or not (told or self._compares() or writes_in_place(graph)):
@@ -147,7 +147,7 @@ class Assumptions:
     def _codes(self) -> Iterator[CodeType]:
         """The user's and libraries' code that ran."""
         yield from (function.__code__ for function in self.functions)
-        for code, namespace in self.session.witness.codes.items():
+        for code, namespace in self.session.executed.codes.items():
             file = code_file(code, namespace)
             if not (is_below_torch(file) or is_ours(file) or is_standard_library(file)):
                 yield code
@@ -160,18 +160,18 @@ class Assumptions:
 
     def _told(self, kept: list[Any], world: WorldGuards) -> Told:
         compared = self._compares()
-        reads, hashed = self.session.reads, bool(self.session.witness.hashed)
+        reads, hashed = self.session.reads, bool(self.session.executed.hashed)
         codes = [code for code in self._codes() if code not in reads.followed]
         told = compared or hashed
         return Told(self.finder, codes, told, hashed, reads.shown, kept, reads.identified, reads.drawn, world.read_at)
 
     def _world(self, written: set[Any]) -> WorldGuards:
-        unseen = LRScheduler.get_last_lr.__code__ in self.session.witness.codes  # called by code not rewritten
+        unseen = LRScheduler.get_last_lr.__code__ in self.session.executed.codes  # called by code not rewritten
         named = any(names_of(f.__code__).attributes & _SCHEDULED for f in self.functions)
         if self.session.schedules and (unseen or named):
             hint = "Step the scheduler, or read its learning rate, outside the static function."
             raise refuse("SG305", "a learning rate is read in a function that steps its scheduler", hint=hint)
-        if uses_parametrizations(self.session.witness.codes):
+        if uses_parametrizations(self.session.executed.codes):
             if self.caches_weights:
                 hint = "Make the call outside of the block."
                 raise refuse("SG305", "the call is made in a block of parametrize.cached()", hint=hint)
@@ -179,7 +179,7 @@ class Assumptions:
         promoted = frozenset(self.promotion.sources | self.knowledge.lists.keys())
         reads, relied = self._reads(), self.session.relied
         tensors = self.session.fakes.keys() | self.session.sharded.keys()  # the latter come and go with their wrappers
-        places, compares = self.promotion.places, self._compares() or bool(self.session.witness.hashed)
+        places, compares = self.promotion.places, self._compares() or bool(self.session.executed.hashed)
         changed = frozenset(written - self.promotion.only_put)
         return WorldGuards(self.finder, reads, places, relied, promoted, written, tensors, compares, changed=changed)
 

@@ -30,12 +30,12 @@ from stillgraph.trace.capture.session import PAIRED, SPEAKING, Session
 from stillgraph.trace.code.captured import called_function, parameter_names, place_of
 from stillgraph.trace.code.chance import CHANCE, CLOCKS, SEEDED
 from stillgraph.trace.code.compiled import behind_compiler, original_of
+from stillgraph.trace.code.executed_code import Calls
 from stillgraph.trace.code.frames import surrounds_with_mode
 from stillgraph.trace.code.front_end import FrontEnd
 from stillgraph.trace.code.random_states import RandomStates
 from stillgraph.trace.code.signals import Diverged, Restart
 from stillgraph.trace.code.watch import GUARDS, RECORDING, REWRITING, Watch
-from stillgraph.trace.code.witness import Calls
 from stillgraph.trace.control_flow.maybe_none import HIDDEN
 from stillgraph.trace.effects import audits
 from stillgraph.trace.effects.modules import ModuleTables, makes_modules
@@ -44,15 +44,15 @@ from stillgraph.trace.fakes.symbolic import under_transform
 from stillgraph.trace.fakes.torch_settings import caches_weights
 from stillgraph.trace.graph.region import erase
 from stillgraph.trace.guards.facts import mode_guard
+from stillgraph.trace.guards.indistinguishable import constants
 from stillgraph.trace.guards.inputs import Dims, Inputs, places_in
 from stillgraph.trace.guards.knowledge import Knowledge, Options
 from stillgraph.trace.guards.promotion import Promotion
-from stillgraph.trace.guards.told import constants
 from stillgraph.trace.heap.assigned import returned_by, stored_by
 from stillgraph.trace.heap.journal import AttributePlace, CellPlace, ContentsPlace, GlobalPlace, Journal, Place, Write
 from stillgraph.trace.sources.memory import Memory
 from stillgraph.trace.sources.sources import Finder
-from stillgraph.trace.torch_rules import asked
+from stillgraph.trace.torch_rules import tensor_queries
 from stillgraph.trace.values.errors import in_eagers_words
 
 
@@ -114,12 +114,12 @@ class CaptureAttempt:
         session.can_follow_methods = front_end.following is not None
         session.for_segments = self.front_end.for_segments
         audits.before_capture()
-        session.witness.reaching = audits.before_reaching
-        session.witness.beginning = session.before_unseen_code
-        session.witness.hashing = asked.before_hash
-        session.witness.waiting = session.before_unseen_waiting
+        session.executed.reaching = audits.before_reaching
+        session.executed.beginning = session.before_unseen_code
+        session.executed.hashing = tensor_queries.before_hash
+        session.executed.waiting = session.before_unseen_waiting
         told_of = frozenset({*SPEAKING, *CHANCE, *CLOCKS})
-        session.witness.calling = Calls(told_of, (*PAIRED, *SEEDED), session.before_unseen_act)
+        session.executed.calling = Calls(told_of, (*PAIRED, *SEEDED), session.before_unseen_act)
 
     @property
     def journal(self) -> Journal:
@@ -203,7 +203,7 @@ class CaptureAttempt:
         try:
             with (
                 self.watch.phase(RECORDING),
-                session.witness.watching(),
+                session.executed.watching(),
                 session.reads.environment.watched(lambda: session.in_arm),
                 self.watch.watching(),
             ):
@@ -211,7 +211,7 @@ class CaptureAttempt:
         except BaseException as error:
             if is_own(error):
                 in_eagers_words(error)
-                session.witness.require_none_refused()  # the code's handlers may have made this of that
+                session.executed.require_none_refused()  # the code's handlers may have made this of that
                 random.require_undrawn(self.knowledge.convert_libraries)
             raise
         finally:
@@ -222,7 +222,7 @@ class CaptureAttempt:
         """Refuse what the function has done past the capture."""
         random.require_undrawn(self.knowledge.convert_libraries)
         self.session.finalised.require_none()
-        self.session.witness.require_none_refused()
+        self.session.executed.require_none_refused()
         self.session.require_pairs()
         self.session.hooked.require_unchanged()
         self.session.elsewhere.settle(is_over=False)
@@ -301,7 +301,7 @@ class CaptureAttempt:
         """Tell the watch which functions ran."""
         for function in self.functions:
             self.watch.ran(function.__code__, function.__module__, rewritten=True)
-        for code, namespace in self.session.witness.codes.items():
+        for code, namespace in self.session.executed.codes.items():
             if not self.front_end.is_converted(code):
                 self.watch.ran(code, namespace.get("__name__"), rewritten=False)
 
@@ -402,14 +402,14 @@ class CaptureAttempt:
         return HIDDEN.union(self.knowledge.watch, {"__dict__", "bit_generator", "state", *MODULE_TABLES})
 
     def _convert(self, function: FunctionType) -> FunctionType:
-        with self.watch.phase(REWRITING), self.session.witness.paused():
+        with self.watch.phase(REWRITING), self.session.executed.paused():
             converted, written_cells = self.front_end.convert(function, self._watched, self.knowledge.tries)
         if not resumes(function.__code__):
             self._watch(function, written_cells)
         return converted
 
     def _turn_inside_out(self, function: FunctionType) -> tuple[FunctionType, str] | None:
-        with self.watch.phase(REWRITING), self.session.witness.paused():
+        with self.watch.phase(REWRITING), self.session.executed.paused():
             turned = self.front_end.turn_inside_out(function, self._watched, self.knowledge.tries)
         if turned is None:
             return None

@@ -64,7 +64,7 @@ from stillgraph.trace.effects.upcoming import Ahead
 from stillgraph.trace.fakes.symbolic import is_fake
 from stillgraph.trace.graph.node_arguments import as_argument
 from stillgraph.trace.graph.recorder import Recorder
-from stillgraph.trace.guards.fresh import has_shared_methods, is_plain_object, is_shared, kept
+from stillgraph.trace.guards.allocations import has_shared_methods, is_plain_object, is_shared, kept
 from stillgraph.trace.guards.inputs import is_constant
 from stillgraph.trace.heap.identities import AMBIGUOUS, Origin
 from stillgraph.trace.heap.journal import (
@@ -79,7 +79,7 @@ from stillgraph.trace.heap.journal import (
 )
 from stillgraph.trace.sources.memory import HINT
 from stillgraph.trace.sources.sources import Finder, is_machinery
-from stillgraph.trace.torch_rules.on_fakes import has_no_fake
+from stillgraph.trace.torch_rules.fake_execution import has_no_fake
 from stillgraph.trace.torch_rules.tensor_classes import refuse_class
 from stillgraph.trace.values.arrays import StagedArray
 from stillgraph.trace.values.complexes import StagedComplex

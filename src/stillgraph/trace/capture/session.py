@@ -37,14 +37,14 @@ from stillgraph.program.guards import Source
 from stillgraph.program.so_far import SoFar
 from stillgraph.program.types import JoinFailure
 from stillgraph.trace.capture.account import Account
-from stillgraph.trace.capture.demanded import ask_for_constants, demanded
+from stillgraph.trace.capture.concretization import ask_for_constants, demanded
 from stillgraph.trace.capture.results import Results
 from stillgraph.trace.code.chance import is_by_chance
 from stillgraph.trace.code.depth import Depth
 from stillgraph.trace.code.finalised import Finalised
 from stillgraph.trace.code.frames import here, in_autograd_function, location_of, surrounds_with_mode, unwrapped
-from stillgraph.trace.code.misled import is_debuggers, may_ask, may_write, properties_beside, way_of
 from stillgraph.trace.code.signals import Restart
+from stillgraph.trace.code.uninterpreted import is_debuggers, may_ask, may_write, properties_beside, way_of
 from stillgraph.trace.control_flow.arms import frame_in_try
 from stillgraph.trace.control_flow.both_sides import BothSides
 from stillgraph.trace.control_flow.protected import StageTry, may_handle, sees_any
@@ -329,7 +329,7 @@ class Session(BothSides):
                 self.told_of_package(code, frame.f_globals)
             return
         self._follow(frame)
-        with self.witness.paused():
+        with self.executed.paused():
             self.finder.add_code(code, frame.f_globals)
             self.finder.complete()
             if self.told_of_unseen is not None:
@@ -513,7 +513,7 @@ class Session(BothSides):
 
     def _find_from(self, function: FunctionType) -> None:
         """Walk from a function that is about to run; the walk is not watched: it may be a long one."""
-        with self.witness.paused():
+        with self.executed.paused():
             self.finder.add_function(function)
 
     def resumes(self, code: CodeType, namespace: dict[str, Any]) -> None:
@@ -521,10 +521,10 @@ class Session(BothSides):
 
         Its own variables, and those of functions around it, are among the arguments.
         """
-        with self.witness.paused():
+        with self.executed.paused():
             self.finder.add_code(code, namespace)
             self.finder.complete()
-        self.witness.codes[code] = namespace
+        self.executed.codes[code] = namespace
 
     def turn_inside_out(self, generator: FunctionType) -> tuple[FunctionType, str] | None:
         """A generator as a function that hands out what it yields, and its parameter for that; None if it has none."""

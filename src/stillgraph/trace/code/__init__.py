@@ -1,5 +1,5 @@
 """The code that a capture runs: its frames and lines, who calls whom, what runs unseen.
 
-Gives `here`, `Witness`, `Restart`, and what belongs to which module.
+Gives `here`, `ExecutedCode`, `Restart`, and what belongs to which module.
 It must not know of tensors that are staged.
 """

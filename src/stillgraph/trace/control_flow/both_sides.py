@@ -30,7 +30,7 @@ from stillgraph.trace.control_flow.maybe_number import (
 from stillgraph.trace.control_flow.narrowing import Narrowing, exchanged, leaves
 from stillgraph.trace.control_flow.staging import branch
 from stillgraph.trace.control_flow.unjoined import Picked, Unjoined, alternatives, is_lost, may_be_tensors
-from stillgraph.trace.fakes.spelling import is_autograd_function
+from stillgraph.trace.fakes.node_naming import is_autograd_function
 from stillgraph.trace.fakes.symbolic import DATA_DEPENDENT
 from stillgraph.trace.heap.exits import Exit, Return
 from stillgraph.trace.heap.journal import MISSING, Place

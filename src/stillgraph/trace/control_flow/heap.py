@@ -71,7 +71,7 @@ class OlderObjects:
             # What was stored in an object from before the capture need not be in any variable.
             stored = (write.place.get() for write in self._recorder.journal.written(0).values())
             roots = (*locals_of_users(self._recorder), *self._recorder.shelf, *stored)
-            with self._recorder.witness.paused():
+            with self._recorder.executed.paused():
                 self._objects = self._walk(collections.deque(roots))
         return self._objects
 

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from stillgraph.trace.code.frames import is_asked_by
-from stillgraph.trace.fakes.spelling import BINARY_METHODS
+from stillgraph.trace.fakes.node_naming import BINARY_METHODS
 from stillgraph.trace.torch_rules.special import PLAIN_ATTRIBUTES
 from stillgraph.trace.values.numbers import StagedNumber
 

@@ -21,7 +21,7 @@ from stillgraph.program.types import TensorType
 from stillgraph.trace.code.frames import here
 from stillgraph.trace.control_flow.maybe_none import AUGMENTING, as_python
 from stillgraph.trace.control_flow.narrowing import exchanged
-from stillgraph.trace.fakes import spelling
+from stillgraph.trace.fakes import node_naming
 from stillgraph.trace.graph.recorder import Recorder
 
 _HINT = "Begin with a tensor, such as torch.zeros(()) of the dtype you want, so that every path leaves a tensor."
@@ -79,7 +79,7 @@ def check_result(recorder: Recorder, func: Callable[..., Any], args: Any, kwargs
     uncertain = list({id(v): v for v in tree_leaves((args, kwargs)) if may_be_number(v)}.values())
     if not uncertain or not isinstance(result, torch.Tensor):
         return
-    op, target, given = spelling.as_node(func, args, kwargs)
+    op, target, given = node_naming.as_node(func, args, kwargs)
     do = target if op == "call_function" else lambda receiver, *rest, **named: getattr(receiver, target)(*rest, **named)
     for swapped in _with_numbers(uncertain, (given, kwargs)):
         other = _tried(recorder, do, *swapped)

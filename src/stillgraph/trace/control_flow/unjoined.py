@@ -133,7 +133,7 @@ class Unjoined(Several):
 
     def __repr__(self) -> str:
         recorder = current()
-        if recorder is not None and recorder.witness.is_watching:
+        if recorder is not None and recorder.executed.is_watching:
             self.refuse()  # code of the user's would see what it is not to
         return object.__repr__(self)
 

@@ -17,9 +17,9 @@ from typing import Any
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.core.files import is_dependency, is_our_module, is_ours, is_standard_library, is_torch
+from stillgraph.trace.code.executed_code import IN_USERS_PLACE, is_of_named_tuple
 from stillgraph.trace.code.finalised import close
 from stillgraph.trace.code.frames import here
-from stillgraph.trace.code.witness import IN_USERS_PLACE, is_of_named_tuple
 from stillgraph.trace.graph.recorder import Recorder, current
 
 _CHANGES = frozenset(
@@ -47,13 +47,13 @@ _HINT = "Make the call in the static function itself, or outside of it."
 
 
 def before_capture() -> None:
-    """Listen where a module is loaded that changes what is outside by ways that the witness is not told of."""
+    """Listen where a module is loaded that changes what is outside by ways that no call tells of."""
     if "_sqlite3" in sys.modules:
         _listen()
 
 
 def before_reaching(frame: FrameType) -> None:
-    """Told by the witness that a frame is about to call what may change something."""
+    """Told that a frame is about to call what may change something."""
     recorder = current()
     if recorder is not None and _is_users(recorder, frame):
         _listen()
@@ -69,7 +69,7 @@ def _before(event: str, args: tuple[Any, ...]) -> None:
     if event not in _CHANGES and event != "open":
         return
     recorder = current()
-    if recorder is None or not recorder.witness.is_watching or (event == "open" and not _is_for_writing(args)):
+    if recorder is None or not recorder.executed.is_watching or (event == "open" and not _is_for_writing(args)):
         return
     if event == "sqlite3.connect" and args and args[0] == ":memory:":
         return
@@ -81,9 +81,9 @@ def _before(event: str, args: tuple[Any, ...]) -> None:
         if caller is not None and recorder.is_rewritten(caller.f_code):
             message = f"{what} changes what is outside the program"
             hint = "Make the call outside of the static function."
-            raise recorder.witness.noted(refuse("SG305", message, location=here(), hint=hint))
+            raise recorder.executed.noted(refuse("SG305", message, location=here(), hint=hint))
         message = f"{what}, which changes what is outside the program, is called by code that is not rewritten"
-        raise recorder.witness.noted(refuse("SG305", message, location=here(), hint=_HINT))
+        raise recorder.executed.noted(refuse("SG305", message, location=here(), hint=_HINT))
 
 
 def _is_for_writing(args: tuple[Any, ...]) -> bool:

@@ -103,7 +103,7 @@ class Iterators:
 
     def close_generators(self) -> None:
         """End the generators that were begun: what they clean up is to be undone with the rest, not done later."""
-        with self.session.witness.watching():
+        with self.session.executed.watching():
             close_all([held for held, *_ in reversed(self._made.values())], self.session.is_outer)
 
     def forget(self) -> None:

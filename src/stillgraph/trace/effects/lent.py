@@ -21,7 +21,7 @@ from stillgraph.core.files import is_dependency, is_ours
 from stillgraph.program.guards import Attribute, Cell, Global, Held, Item, Slot, Source
 from stillgraph.program.upcoming import KINDS, state_of
 from stillgraph.trace.code.frames import here
-from stillgraph.trace.control_flow.held import places_within
+from stillgraph.trace.control_flow.reachable_values import places_within
 from stillgraph.trace.effects.iterators import is_advanced_unseen
 from stillgraph.trace.effects.upcoming import ADVANCE_OUTSIDE
 from stillgraph.trace.heap.journal import (
@@ -95,7 +95,7 @@ class Lent(Iterator[Any]):
         try:
             return what(self._iterator)
         except BaseException as error:  # which the code's handlers may take for one of their own
-            raise self._session.witness.noted(error) from None
+            raise self._session.executed.noted(error) from None
 
 
 class Lending:
@@ -110,7 +110,7 @@ class Lending:
     def __init__(self, session: Session, function: FunctionType, handed: tuple[Any, ...]) -> None:
         self._session, self._handed = session, (function, *handed)
         self._undo: list[Callable[[], None]] = []
-        with session.witness.paused():
+        with session.executed.paused():
             _find_from(session, function)
             found = session.finder.everything()
             outer = [(value, source) for value, source in found if is_advanced_unseen(value)]
@@ -121,12 +121,12 @@ class Lending:
 
     def __enter__(self) -> Lending:
         if self._lent:
-            with self._session.witness.paused():
+            with self._session.executed.paused():
                 self._lend()
         return self
 
     def __exit__(self, *raised: object) -> None:
-        with self._session.witness.paused():
+        with self._session.executed.paused():
             while self._undo:
                 self._undo.pop()()
             for place, held in [*places_within(self._handed)] if self._lent else ():  # where the code has put one

@@ -38,7 +38,7 @@ class _Taken:
 class Locks:
     """The locks that the code has taken and not given back so far.
 
-    The witness tells of each call of a method of a lock of C's, whatever code makes it. A ``with`` statement of code
+    `ExecutedCode` tells of each call of a method of a lock of C's, whatever code makes it. A ``with`` statement of code
     that is not rewritten takes a lock past it, and what C code calls is past it as well: then only one half is seen.
 
     Args:

@@ -19,7 +19,7 @@ from stillgraph.program.operations import settle
 from stillgraph.trace.code.frames import here
 from stillgraph.trace.code.hook_reads import all_hooks_of_modules, global_hooks_of_autograd
 from stillgraph.trace.control_flow.unjoined import STALE_HINT, Stale, stale_message
-from stillgraph.trace.effects.reach import reach_of
+from stillgraph.trace.effects.escapes import reach_of
 from stillgraph.trace.heap.journal import AttributePlace, ContentsPlace, Place
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class Settling:
     @contextlib.contextmanager
     def around(self, handed: Iterable[Any], what: str, changed: Iterable[Place]) -> Iterator[None]:
         """As `Recorder.calling_python`."""
-        with self._session.witness.paused():  # each is walked for itself: what one reads is not what another changes
+        with self._session.executed.paused():  # each is walked for itself: what one reads is not what another changes
             reaches = [reach_of([each]) for each in handed]
         outcome = [write.place for write in self._session.journal.outcome()]
         written = {place.key for place in outcome if not isinstance(place.get(), Stale)}

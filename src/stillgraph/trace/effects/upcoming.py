@@ -104,7 +104,7 @@ class Ahead(Iterator[Any]):
         self._read.add(position)
         item, source = self._item(position), Upcoming(self.source, position)
         self.session.reads.same.append((source, item))
-        with self.session.witness.paused():
+        with self.session.executed.paused():
             self.session.finder.add(item, source)
             self.session.finder.complete()
 

@@ -30,11 +30,11 @@ from stillgraph.program.operations import is_unbound
 from stillgraph.program.record import START_UP
 from stillgraph.program.so_far import SO_FAR
 from stillgraph.program.types import ListType, NumberType, TensorType, Type
+from stillgraph.trace.code.executed_code import ExecutedCode
 from stillgraph.trace.code.frames import Locator, here
 from stillgraph.trace.code.random_states import RandomStates
 from stillgraph.trace.code.watch import Watch
-from stillgraph.trace.code.witness import Witness
-from stillgraph.trace.fakes import spelling, torch_modes
+from stillgraph.trace.fakes import node_naming, torch_modes
 from stillgraph.trace.fakes.in_eager import Failed, quote
 from stillgraph.trace.fakes.symbolic import (
     DATA_DEPENDENT,
@@ -56,10 +56,7 @@ from stillgraph.trace.sources.memory import Memory
 from stillgraph.trace.torch_rules import broadcasting, layouts, sparse, special
 from stillgraph.trace.torch_rules.any_float import takes_any_float, with_known_floats
 from stillgraph.trace.torch_rules.failures import failures_of
-from stillgraph.trace.torch_rules.hidden_inputs import HiddenInputs
-from stillgraph.trace.torch_rules.hooks import HookedVariables
-from stillgraph.trace.torch_rules.number_results import MAY_RAISE, mixes, number_result
-from stillgraph.trace.torch_rules.on_fakes import (
+from stillgraph.trace.torch_rules.fake_execution import (
     misreads_number,
     needs_a_value,
     require_not_quantized,
@@ -67,6 +64,9 @@ from stillgraph.trace.torch_rules.on_fakes import (
     takes_no_such_size,
     wants_plain_sizes,
 )
+from stillgraph.trace.torch_rules.hidden_inputs import HiddenInputs
+from stillgraph.trace.torch_rules.hooks import HookedVariables
+from stillgraph.trace.torch_rules.number_results import MAY_RAISE, mixes, number_result
 from stillgraph.trace.values import complexes
 from stillgraph.trace.values.complexes import StagedComplex
 from stillgraph.trace.values.lists import StagedList, StagedSpread
@@ -144,13 +144,13 @@ class Recorder(PlainAnswers):
         self.for_calls = True  # whether the program is to be called, not to become a file
         self.random: RandomStates | None = None  # told of generators that the code makes
         self._demanded = demanded
-        self.witness = Witness()
+        self.executed = ExecutedCode()
         self.ended = False  # whether the capture is over
 
     @contextlib.contextmanager
     def _starting_up(self) -> Iterator[None]:
         """While torch starts up in the body, in the first capture of a process: what runs there is torch's affair."""
-        with self.watch.phase(START_UP), self.witness.paused():
+        with self.watch.phase(START_UP), self.executed.paused():
             yield
 
     def path_fails(self, refusal: BaseException) -> None:
@@ -187,12 +187,12 @@ class Recorder(PlainAnswers):
     @contextlib.contextmanager
     def stepping_out(self) -> Iterator[None]:
         """In the body, nothing is recorded nor noted: what is called there is called for real."""
-        token, watching = _CURRENT.set(None), self.witness.pause()
+        token, watching = _CURRENT.set(None), self.executed.pause()
         try:
             with _pop_mode_temporarily():
                 yield
         finally:
-            self.witness.resume(watching)
+            self.executed.resume(watching)
             _CURRENT.reset(token)
 
     @contextlib.contextmanager
@@ -229,7 +229,7 @@ class Recorder(PlainAnswers):
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         torch_modes.require_no_more(self.dispatch_modes)
-        decides = next((kind for kind in types if spelling.decides_itself(kind)), None)
+        decides = next((kind for kind in types if node_naming.decides_itself(kind)), None)
         if decides is not None:
             with self:  # what it calls of torch is recorded
                 result = decides.__torch_function__(func, types, args, kwargs)
@@ -259,16 +259,16 @@ class Recorder(PlainAnswers):
 
     def record(self, func: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
         """Run a torch call on fake tensors and add it to the open region."""
-        if spelling.is_autograd_function(func):
+        if node_naming.is_autograd_function(func):
             return self._recorded(func, args, kwargs)
-        watching = self.witness.pause()  # all that happens there is ours or torch's
+        watching = self.executed.pause()  # all that happens there is ours or torch's
         try:
             return self._recorded(func, args, kwargs)
         finally:
-            self.witness.resume(watching)
+            self.executed.resume(watching)
 
     def _recorded(self, func: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
-        args, kwargs = spelling.by_position(func, args, kwargs)
+        args, kwargs = node_naming.by_position(func, args, kwargs)
         for failure in failures_of(func, args, kwargs):
             self.before_raise(failure)
         sparse.require_apart(self, func, args)
@@ -283,17 +283,17 @@ class Recorder(PlainAnswers):
             return result
         require_not_quantized(func, result)
         special.refuse_relayout(self, func, args)
-        return self.bind(result, self.emit(*spelling.as_node(func, args, kwargs), kwargs))
+        return self.bind(result, self.emit(*node_naming.as_node(func, args, kwargs), kwargs))
 
     def run(self, func: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
         """Run a torch call on the fake counterparts of its arguments, without recording."""
-        function = spelling.is_autograd_function(func)
-        watching = self.witness.pause()
+        function = node_naming.is_autograd_function(func)
+        watching = self.executed.pause()
         known = len(self.symbolic.shape_env.replacements)
         try:
             fake_args, fake_kwargs = self.to_fake(args), self.to_fake(kwargs)
             if function:
-                self.witness.resume(watching)  # what the user's ``forward`` reads is read by the program
+                self.executed.resume(watching)  # what the user's ``forward`` reads is read by the program
                 return self.run_function(func, fake_args, fake_kwargs)
             with torch._C.DisableTorchFunction(), self.symbolic.fake_mode, self.symbolic.of_any_size():
                 fake_args, fake_kwargs = with_known_floats(func, (fake_args, fake_kwargs), self.for_calls)
@@ -320,7 +320,7 @@ class Recorder(PlainAnswers):
                     raise told from None
             raise
         finally:
-            self.witness.resume(watching)
+            self.executed.resume(watching)
             if len(self.symbolic.shape_env.replacements) > known:
                 self._note_settled_sizes()
 
@@ -448,7 +448,7 @@ class Recorder(PlainAnswers):
             self.before_rounding()
         if function is divmod:
             return (self.number_operation(operator.floordiv, args), self.number_operation(operator.mod, args))
-        with self.witness.paused():
+        with self.executed.paused():
             result = number_result(self, function, args)
             if isinstance(result, torch.SymBool) and (known_true(result) or known_false(result)):
                 return known_true(result)
@@ -512,7 +512,7 @@ class Recorder(PlainAnswers):
     def fresh_number(self, kind: type) -> Any:
         """A staged number of which nothing is known; the caller defines its node."""
         make = {int: self.symbolic.fresh_int, float: self.symbolic.fresh_float, bool: self.symbolic.fresh_bool}[kind]
-        with self.witness.paused():
+        with self.executed.paused():
             return staged(make(), self)
 
     def fresh_result(self, kind: type, node: fx.Node) -> Any:
@@ -551,7 +551,7 @@ class Recorder(PlainAnswers):
             if type_.mixed:
                 let_kind_vary(value)
         else:
-            with self.witness.paused():
+            with self.executed.paused():
                 shape = tuple(self.symbolic.fresh_size() if d is None else plain(d) for d in type_.shape)
                 value = self.symbolic.empty(
                     shape, type_.dtype, type_.device, type_.requires_grad, type_.grad_differs, type_.layout

@@ -268,7 +268,7 @@ class Inputs:
         """Guards on the very tensors that the code keeps apart by identity, as keys or elements of a set."""
         recorder = self.recorder
         assert recorder is not None
-        hashed = {id(t): t for t in map(recorder.from_before, recorder.witness.hashed) if t is not None}
+        hashed = {id(t): t for t in map(recorder.from_before, recorder.executed.hashed) if t is not None}
         return [IdentityGuard(source, real) for real in hashed.values() for source in self._places_of(real)]
 
     def _places_of(self, real: torch.Tensor) -> list[Source]:

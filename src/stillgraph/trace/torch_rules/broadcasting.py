@@ -14,7 +14,7 @@ from torch.utils._pytree import tree_leaves, tree_map
 
 from stillgraph.program.facts.size_facts import Equalities
 from stillgraph.trace.fakes.symbolic import Symbolic
-from stillgraph.trace.torch_rules.on_fakes import run_on_fakes
+from stillgraph.trace.torch_rules.fake_execution import run_on_fakes
 from stillgraph.trace.torch_rules.packed import zeros_from
 
 

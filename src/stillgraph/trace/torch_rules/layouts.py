@@ -16,7 +16,7 @@ from torch.utils._pytree import tree_leaves
 from stillgraph.core.diagnostics import Refusal
 from stillgraph.program.types import ListType
 from stillgraph.trace.fakes.symbolic import is_fake
-from stillgraph.trace.torch_rules.on_fakes import run_on_fakes
+from stillgraph.trace.torch_rules.fake_execution import run_on_fakes
 
 if TYPE_CHECKING:
     from stillgraph.trace.graph.recorder import Recorder

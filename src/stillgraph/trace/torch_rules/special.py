@@ -18,13 +18,23 @@ from stillgraph.core.diagnostics import refuse
 from stillgraph.core.lookup import is_exactly
 from stillgraph.program.types import ListType, NumberType
 from stillgraph.trace.code.frames import here, is_asked_by
-from stillgraph.trace.fakes.spelling import as_node
+from stillgraph.trace.fakes.node_naming import as_node
 from stillgraph.trace.fakes.symbolic import is_fake, is_unknown
-from stillgraph.trace.torch_rules import asked, composed, gradients, hooks, in_parts, layouts, packed, recurrent, sparse
+from stillgraph.trace.torch_rules import (
+    composed,
+    gradients,
+    hooks,
+    in_parts,
+    layouts,
+    packed,
+    recurrent,
+    sparse,
+    tensor_queries,
+)
 from stillgraph.trace.torch_rules.collectives import COLLECTIVES
+from stillgraph.trace.torch_rules.fake_execution import takes_no_such_size, wants_plain_sizes
 from stillgraph.trace.torch_rules.gradients import read_gradient, write_gradient, write_require
 from stillgraph.trace.torch_rules.number_results import refuse_mixed
-from stillgraph.trace.torch_rules.on_fakes import takes_no_such_size, wants_plain_sizes
 from stillgraph.trace.torch_rules.tensor_classes import HANDLERS as CLASSES
 from stillgraph.trace.values import complexes
 from stillgraph.trace.values.arrays import StagedArray, is_array
@@ -196,8 +206,8 @@ def read_attribute(recorder: Recorder, func: Any, tensor: Any) -> Any:
         if is_fake(gradient) and recorder.from_before(gradient) is None:
             sparse.require_dense_gradient(recorder, fake)
         return gradient
-    if name in asked.ATTRIBUTES:
-        result = asked.ask(recorder, name, tensor, func)
+    if name in tensor_queries.ATTRIBUTES:
+        result = tensor_queries.ask(recorder, name, tensor, func)
     else:
         result = _read_of_fake(recorder, func, fake)
     if name in PLAIN_ATTRIBUTES or not has_staged(result):
@@ -486,7 +496,7 @@ def _cannot(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
 
 
 HANDLERS: dict[Any, Callable[..., Any]] = {
-    **asked.HANDLERS,
+    **tensor_queries.HANDLERS,
     **composed.HANDLERS,
     **gradients.HANDLERS,
     **hooks.HANDLERS,

@@ -43,7 +43,7 @@ class _Looking:
     frames: list[tuple[FrameType, Any]]
 
 
-class Witness:
+class ExecutedCode:
     """Collects the code objects that run in this thread, with the namespaces they run in.
 
     Attributes:

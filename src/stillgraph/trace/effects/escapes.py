@@ -20,7 +20,7 @@ from stillgraph.core.files import is_library, is_ours, is_standard_library, is_t
 from stillgraph.core.lookup import class_member
 from stillgraph.program.facts.module_tables import MODULE_INTERNALS
 from stillgraph.program.upcoming import KINDS
-from stillgraph.trace.control_flow.held import CONTAINERS, PLAIN, held_places
+from stillgraph.trace.control_flow.reachable_values import CONTAINERS, PLAIN, held_places
 from stillgraph.trace.heap.journal import MISSING, AttributePlace, CellPlace, ContentsPlace, GlobalPlace, Place
 from stillgraph.trace.sources.sources import is_machinery
 from stillgraph.trace.values.arrays import is_array

@@ -1,4 +1,4 @@
-"""Which calls of functions written in C the witness tells of, and what it does not look at."""
+"""Which calls of functions written in C `ExecutedCode` tells of, and what it does not look at."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ import torch
 from torch import Tensor
 
 import stillgraph as sg
-from stillgraph.trace.code.witness import Calls, Witness
+from stillgraph.trace.code.executed_code import Calls, ExecutedCode
 
 
-def witnessed(calling: bool = True, reaching: bool = False) -> list[str]:
+def told_of(calling: bool = True, reaching: bool = False) -> list[str]:
     told: list[str] = []
 
     def tell(frame: FrameType, function: Any) -> None:
         told.append(f"{frame.f_code.co_name} calls {function.__name__}")
 
-    witness = Witness()
-    witness.calling = Calls(frozenset({time.time}), (io.IOBase, random.Random), tell) if calling else None
-    witness.reaching = (lambda frame: told.append(f"{frame.f_code.co_name} reaches out")) if reaching else None
+    executed = ExecutedCode()
+    executed.calling = Calls(frozenset({time.time}), (io.IOBase, random.Random), tell) if calling else None
+    executed.reaching = (lambda frame: told.append(f"{frame.f_code.co_name} reaches out")) if reaching else None
     text, generator = io.StringIO(), random.Random(0)
-    with witness.watching():
+    with executed.watching():
         called(text, generator)
         called(text, generator)
     return told
@@ -45,12 +45,12 @@ def called(text: io.StringIO, generator: random.Random) -> None:
 
 
 def test_functions_and_kinds_that_are_meant_are_told_of_each_time() -> None:
-    assert witnessed() == ["called calls time", "called calls write", "called calls random"] * 2
+    assert told_of() == ["called calls time", "called calls write", "called calls random"] * 2
 
 
 def test_what_changes_the_outside_is_told_of_by_itself() -> None:
-    assert witnessed(calling=False, reaching=True) == ["called reaches out"] * 2
-    assert witnessed(calling=False) == []
+    assert told_of(calling=False, reaching=True) == ["called reaches out"] * 2
+    assert told_of(calling=False) == []
 
 
 # ---- what is not watched
@@ -73,13 +73,13 @@ def calls_what_reaches_much(x: Tensor) -> Tensor:
 @pytest.mark.slow
 def test_the_walk_through_what_a_function_reaches_is_not_watched(monkeypatch: pytest.MonkeyPatch) -> None:
     noted: Counter[str] = Counter()
-    note = Witness._note
+    note = ExecutedCode._note
 
-    def count(witness: Witness, frame: FrameType, event: str, argument: Any) -> None:
+    def count(executed: ExecutedCode, frame: FrameType, event: str, argument: Any) -> None:
         noted[event] += 1
-        note(witness, frame, event, argument)
+        note(executed, frame, event, argument)
 
-    monkeypatch.setattr(Witness, "_note", count)
+    monkeypatch.setattr(ExecutedCode, "_note", count)
     for given in (torch.ones(2), -torch.ones(2)):
         static = sg.to_static(calls_what_reaches_much, backend="eager")
         assert static(given).tolist() == calls_what_reaches_much(given).tolist()

@@ -16,8 +16,8 @@ from torch.utils._pytree import tree_leaves
 from stillgraph.core.diagnostics import MisreadError, refuse
 from stillgraph.program.attention import IN_PARTS
 from stillgraph.trace.code.frames import here
+from stillgraph.trace.fakes.node_naming import name_of
 from stillgraph.trace.fakes.older_torch import WITHOUT_ASKING
-from stillgraph.trace.fakes.spelling import name_of
 from stillgraph.trace.fakes.symbolic import (
     DATA_DEPENDENT,
     WANTS_INTEGERS,
