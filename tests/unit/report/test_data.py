@@ -15,6 +15,7 @@ from rich.console import Console
 
 import stillgraph as sg
 from stillgraph.report import explain as data
+from stillgraph.report.explained import SCHEMA
 from tests.unit.report import models
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "report"
@@ -36,7 +37,7 @@ def test_json_holds_all_of_it(name: str, request: pytest.FixtureRequest) -> None
     explanation = request.getfixturevalue(name)
     loaded = json.loads(explanation.to_json())
     assert loaded == explanation.to_dict()
-    assert loaded["schema"] == data.SCHEMA == 1
+    assert loaded["schema"] == SCHEMA == 1
     assert set(loaded) == {"schema"} | {f for f in type(explanation).__dataclass_fields__ if f != "program"}
 
 

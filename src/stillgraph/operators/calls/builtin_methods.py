@@ -142,6 +142,11 @@ def _of_class(capture: Session, method: Method, args: Args, kwargs: Keywords) ->
     return make(capture, method, method.__self__, args, kwargs) if is_slot else ANOTHER
 
 
+def _apply_function(capture: Session, method: Method, args: Args, kwargs: Keywords) -> Any:
+    """``apply`` of a ``torch.autograd.Function``, which is C's own from torch 2.14 on."""
+    return capture.record(method, args, kwargs) if issubclass(method.__self__, torch.autograd.Function) else ANOTHER
+
+
 def _set_attribute(capture: Session, method: Method, args: Args, kwargs: Keywords) -> Any:
     """``super().__setattr__``."""
     if not isinstance(method, MethodWrapperType):
@@ -271,6 +276,7 @@ def _names(text: str) -> frozenset[str]:
 _STEPS: tuple[Step, ...] = (
     Step(object, None, _ask),
     Step(type, _names("__call__"), _of_class),
+    Step(type, _names("apply"), _apply_function),
     Step(object, _names("__setattr__"), _set_attribute),
     Step(object, _names("__delattr__"), _delete_attribute),
     Step(CONTAINERS, _names("__setitem__"), _set_item),

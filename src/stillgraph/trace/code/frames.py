@@ -10,6 +10,8 @@ from dataclasses import replace
 from types import CodeType, FrameType, FunctionType, TracebackType
 from typing import Any
 
+import torch
+
 from stillgraph.core.files import is_ours, is_torch, is_torch_layer, is_users, path_in_torch
 from stillgraph.core.location import Location, start_of
 from stillgraph.core.rewritten import variables_of
@@ -49,13 +51,23 @@ _FUNCTIONS = path_in_torch("autograd", "function.py")
 
 
 def in_autograd_function(is_rewritten: Callable[[CodeType], bool]) -> bool:
-    """Whether a ``torch.autograd.Function`` is being applied by code that is not rewritten."""
+    """Whether a ``torch.autograd.Function`` is being applied by code that is not rewritten.
+
+    ``apply`` is C's own from torch 2.14 on, and has no frame: then ``forward`` tells.
+    """
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and not is_rewritten(frame.f_code):
-        if frame.f_code.co_name == "apply" and frame.f_code.co_filename == _FUNCTIONS:
+        code = frame.f_code
+        if (code.co_name == "apply" and code.co_filename == _FUNCTIONS) or _is_forward(code, torch.autograd.Function):
             return True
         frame = frame.f_back
     return False
+
+
+def _is_forward(code: CodeType, kind: type[torch.autograd.Function]) -> bool:
+    """Whether code is the ``forward`` of a class or of one derived from it."""
+    is_own = getattr(kind.forward, "__code__", None) is code
+    return is_own or any(_is_forward(code, each) for each in type.__subclasses__(kind))
 
 
 _LOADERS = path_in_torch("utils", "data", "")

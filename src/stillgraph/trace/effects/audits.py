@@ -94,10 +94,13 @@ def _is_for_writing(args: tuple[Any, ...]) -> bool:
 def _is_users(recorder: Recorder, frame: FrameType | None) -> bool:
     """Whether something is done on behalf of rewritten code, and not by Python, torch or us on our own account."""
     while frame is not None and not recorder.is_rewritten(frame.f_code) and frame.f_code is not close.__code__:
-        if is_machinery(frame.f_code):
+        if is_machinery(frame.f_code) or frame.f_code is _APPLYING:
             return False
         frame = frame.f_back
     return frame is not None
+
+
+_APPLYING = Recorder.run_function.__code__  # which runs ``forward`` on behalf of autograd
 
 
 def is_users(frame: FrameType) -> bool:
