@@ -17,7 +17,7 @@ import torch.nn.functional as F
 from torch import nn
 
 import stillgraph as sg
-from tests.torch_functions.table import EXPRESSIONS
+from tests.torch_functions.table import EXPRESSIONS, LATER
 
 LETTERS = "vwmaqbegofijzprc"
 _FIXED = {
@@ -80,7 +80,7 @@ def used(expression: str) -> str:
 # ---- forms of an expression
 def forms() -> list[str]:
     """The expressions of the table, and those that call a method, or one in place, for what is a function there."""
-    made = list(EXPRESSIONS)
+    made = [*EXPRESSIONS, *(row for name, row in LATER.items() if _is_there(name))]
     for expression in EXPRESSIONS:
         call = ast.parse(expression, mode="eval").body
         if (
@@ -90,6 +90,14 @@ def forms() -> list[str]:
         ):
             made += _as_methods(call, call.func.attr)
     return list(dict.fromkeys(made))
+
+
+def _is_there(name: str) -> bool:
+    """Whether this torch has a function, by its full name."""
+    found: Any = torch
+    for part in name.split(".")[1:]:
+        found = getattr(found, part, None)
+    return found is not None
 
 
 def _as_methods(call: ast.Call, name: str) -> list[str]:

@@ -312,6 +312,9 @@ def _reducing(name: str) -> str:
     return f"torch.{name}(m, {rest})" if rest else f"torch.{name}(m)"
 
 
+LATER = {"torch.linalg.matrix_sqrth": "torch.linalg.matrix_sqrth(q)"}
+"""Of functions that came after torch 2.13; the guide does not count them."""
+
 EXPRESSIONS: list[str] = [
     *_each("torch.{}(m)", _ELEMENTWISE),
     *_each("torch.{}(m, a)", _BINARY),
