@@ -190,6 +190,9 @@ def _from_front(leaf: Any, dim: Any, reverse: Any) -> Any:
 
 
 # ---- associative_scan
+_ON_GPUS_ALONE = torch.__version__ < "2.14"  # whether torch combines "pointwise" on these
+
+
 def associative_scan(
     combine_fn: Any, xs: Any, dim: Any, reverse: Any = False, combine_mode: Any = "pointwise"
 ) -> Any:
@@ -203,7 +206,8 @@ def associative_scan(
         raise ValueError("Expected at least 1 xs leaf")
     if not _are_tensors(leaves):
         raise ValueError("xs leaves must be a Tensor")
-    if combine_mode == "pointwise" and any(each.device.type not in ("cuda", "xpu") for each in leaves):
+    on_others = any(each.device.type not in ("cuda", "xpu") for each in leaves)
+    if _ON_GPUS_ALONE and combine_mode == "pointwise" and on_others:
         raise ValueError("For combine_mode='pointwise', all input tensors need to be on CUDA or XPU")
     dim = _dimension(leaves, dim)
     if any(each.dim() <= dim or each.shape[dim] == 0 for each in leaves):

@@ -81,18 +81,10 @@ def left_hook(self: Any, x: Tensor) -> Tensor:
     return self.linear(x)
 
 
-def module_in_an_arm(self: Any, x: Tensor) -> Tensor:
-    if x.sum() > 0:
-        self.late = nn.Linear(2, 2)
-    return x
-
-
-@pytest.mark.parametrize("step", [left_hook, module_in_an_arm], ids=lambda step: step.__name__)
-def test_changes_of_a_module_that_no_program_can_make(step: Any) -> None:
-    module = type("Module", (Registers,), {"forward": step})()
+def test_changes_of_a_module_that_no_program_can_make() -> None:
+    module = type("Module", (Registers,), {"forward": left_hook})()
     with pytest.raises(sg.CaptureError):
         sg.to_static(module, backend="eager")(P)
-    assert not hasattr(module, "late")
     assert list(module.state_dict()) == ["linear.weight", "linear.bias"]
     assert not module.linear._forward_hooks
     assert module.linear.training

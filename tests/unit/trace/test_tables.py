@@ -257,3 +257,23 @@ def test_who_reads_an_entry_that_one_path_makes_is_told(body, bytecode) -> None:
     for x in (DOWN, UP, DOWN, UP * 3):
         assert str(static(x)) == str(eager(x))
         assert _held(found) == _held(eager)
+
+
+def made_late(self, x):
+    if x.sum() > 0:
+        self.gate = nn.Linear(3, 3)
+    return self.gate(x) if hasattr(self, "gate") else x
+
+
+def test_a_layer_made_on_one_path_is_there_from_then_on(bytecode) -> None:
+    found, eager = Module(made_late, nothing), Module(made_late, nothing)
+    static = sg.to_static(found, backend="eager")
+    for x in (DOWN, UP, DOWN, UP * 3, DOWN):
+        torch.manual_seed(5)
+        expected = eager(x)
+        torch.manual_seed(5)
+        assert str(static(x)) == str(expected)
+        assert list(found.state_dict()) == list(eager.state_dict())
+        for mine, its in zip(found.parameters(), eager.parameters(), strict=True):
+            assert (type(mine), mine.is_leaf, mine.requires_grad) == (type(its), its.is_leaf, its.requires_grad)
+            assert torch.equal(mine, its)

@@ -218,6 +218,8 @@ def _has_no_kernel(name: str, operands: Sequence[Any]) -> bool:
 
 def _has_no_dimension(tensor: Any, dim: Any) -> bool:
     number = dim[0] if isinstance(dim, tuple) and dim else dim
+    if isinstance(number, torch.Tensor):
+        return True  # as far as is known
     if type(number) is not int or not isinstance(tensor, torch.Tensor):
         return False
     with torch._C.DisableTorchFunction():
