@@ -8,6 +8,8 @@ from typing import Any
 import torch
 from torch.fx.experimental import symbolic_shapes
 
+from stillgraph.polyfills.versions import CHECKS_TAKE_TEXTS
+
 _SAYS_NOTHING = (
     "Expected cond to be True, but got False. (Could this error message be improved? If so, please report an "
     "enhancement request to PyTorch.)"
@@ -30,9 +32,9 @@ def check_with(error_type: Any, cond: Any, message: Any) -> None:
         raise AssertionError(f"error_type must be a subclass of Exception but not Warning, got {error_type}")
     if message is None:
         raise error_type(_SAYS_NOTHING)
-    if not callable(message):
+    if not callable(message) and not CHECKS_TAKE_TEXTS:
         raise TypeError("message must be a callable")
-    raise error_type(str(message()))
+    raise error_type(str(message() if callable(message) else message))
 
 
 def check(cond: Any, message: Any = None) -> None:

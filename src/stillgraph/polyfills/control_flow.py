@@ -21,6 +21,8 @@ from torch._higher_order_ops.while_loop import while_loop as torch_while_loop
 from torch._higher_order_ops.while_loop import while_loop_op
 from torch.utils import _pytree as pytree
 
+from stillgraph.polyfills.versions import COMBINES_ANYWHERE
+
 
 # ---- cond
 def cond(pred: Any, true_fn: Any, false_fn: Any, operands: Any = ()) -> Any:
@@ -190,9 +192,6 @@ def _from_front(leaf: Any, dim: Any, reverse: Any) -> Any:
 
 
 # ---- associative_scan
-_ON_GPUS_ALONE = torch.__version__ < "2.14"  # whether torch combines "pointwise" on these
-
-
 def associative_scan(
     combine_fn: Any, xs: Any, dim: Any, reverse: Any = False, combine_mode: Any = "pointwise"
 ) -> Any:
@@ -207,7 +206,7 @@ def associative_scan(
     if not _are_tensors(leaves):
         raise ValueError("xs leaves must be a Tensor")
     on_others = any(each.device.type not in ("cuda", "xpu") for each in leaves)
-    if _ON_GPUS_ALONE and combine_mode == "pointwise" and on_others:
+    if not COMBINES_ANYWHERE and combine_mode == "pointwise" and on_others:
         raise ValueError("For combine_mode='pointwise', all input tensors need to be on CUDA or XPU")
     dim = _dimension(leaves, dim)
     if any(each.dim() <= dim or each.shape[dim] == 0 for each in leaves):
