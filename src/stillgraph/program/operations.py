@@ -353,6 +353,11 @@ def sort_order(keys: list[Any], reverse: bool) -> tuple[int, ...]:
     return tuple(sorted(range(len(keys)), key=lambda index: keys[index], reverse=reverse))
 
 
+def sort_rows(columns: tuple[list[Any], ...], reverse: bool) -> tuple[int, ...]:
+    """As `sort_order`, by the tuples whose parts stand in ``columns``."""
+    return sort_order([*zip(*columns)], reverse)
+
+
 # ---- lists of which only the run knows the length; none of these changes its argument
 def build_list(items: list[Any], spread: tuple[int, ...]) -> list[Any]:
     """``[a, *b, c]``: the elements of a list, those at the positions ``spread`` being lists to be spread."""
@@ -389,6 +394,11 @@ def found_to_remove(items: list[Any], value: Any) -> int:
         if item is value or item == value:
             return index
     raise ValueError("list.remove(x): x not in list")
+
+
+def rows_with(columns: tuple[list[Any], ...], values: tuple[Any, ...]) -> list[bool]:
+    """For each of the tuples whose parts stand in ``columns``, whether it is equal to the tuple of ``values``."""
+    return [all(a is b or a == b for a, b in zip(row, values)) for row in zip(*columns)]
 
 
 def inserted(items: list[Any], index: int, value: Any) -> list[Any]:

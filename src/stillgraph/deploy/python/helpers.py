@@ -103,6 +103,11 @@ def _found_to_remove(items, value):
             return index
     raise ValueError("list.remove(x): x not in list")
 ''',
+    "_rows_with": '''\
+def _rows_with(columns, values):
+    """For each of the tuples whose parts stand in columns, whether it is equal to the tuple of values."""
+    return [all(a is b or a == b for a, b in zip(row, values)) for row in zip(*columns)]
+''',
     "_replaced": '''\
 def _replaced(items, index, value):
     """What items[index] = value leaves."""
@@ -114,6 +119,12 @@ def _replaced(items, index, value):
 def _sort_order(keys, reverse):
     """Where sorted() takes its elements from."""
     return tuple(sorted(range(len(keys)), key=lambda index: keys[index], reverse=reverse))
+''',
+    "_sort_rows": '''\
+def _sort_rows(columns, reverse):
+    """Where sorted() takes the tuples from whose parts stand in columns."""
+    rows = [*zip(*columns)]
+    return tuple(sorted(range(len(rows)), key=lambda index: rows[index], reverse=reverse))
 ''',
     "_Shown": '''\
 class _Shown:
@@ -145,7 +156,9 @@ NAMED: dict[Any, str] = {
     operations.inserted: "_inserted",
     operations.found_to_remove: "_found_to_remove",
     operations.replaced: "_replaced",
+    operations.rows_with: "_rows_with",
     operations.sort_order: "_sort_order",
+    operations.sort_rows: "_sort_rows",
     operations.to_numpy: "_to_numpy",
     acts.Shown: "_Shown",
 }

@@ -116,7 +116,8 @@ def _raise_made(writer: Writer, node: fx.Node) -> None:
     kind, args, state = arguments(node)
     if state:
         raise refuse("SG402", f"Python source cannot make a {value_of(kind).__name__} anew", location=writer.at)
-    made = f"{exception_type(writer.spelling, value_of(kind), writer.at)}{writer.tuple_text(args)}".replace(",)", ")")
+    given = ", ".join(writer.value(each) for each in args)
+    made = f"{exception_type(writer.spelling, value_of(kind), writer.at)}({given})"
     _leaving(writer, made, node, bool(node.kwargs.get("suppress")))
 
 

@@ -44,9 +44,9 @@ from stillgraph.trace.control_flow.unjoined import Unjoined
 from stillgraph.trace.control_flow.unknown import refuse_unknown
 from stillgraph.trace.heap.exits import BREAK, Exit
 from stillgraph.trace.heap.journal import MISSING
-from stillgraph.trace.values.entries import Table, refuse_frozen, some_keys, table_of
+from stillgraph.trace.values.entries import Table, is_of_run, refuse_frozen, some_keys, table_of
 from stillgraph.trace.values.lists import StagedSpread
-from stillgraph.trace.values.numbers import Staged, StagedNumber
+from stillgraph.trace.values.numbers import Staged
 
 
 def _capture() -> Session:
@@ -286,7 +286,7 @@ def keyed(kind: type) -> Callable[..., Any]:
             return kind(*args, **kwargs)
         items = list(known_or_list(given))
         keys = items if kind is not dict else [each[0] for each in items if type(each) in (list, tuple) and each]
-        if not any(isinstance(key, (StagedNumber, StagedSpread)) or several_in(key) is not None for key in keys):
+        if not any(isinstance(key, StagedSpread) or is_of_run(key) or several_in(key) is not None for key in keys):
             return kind(items, **kwargs)
         return made(kind, (items,), kwargs, apart=True)
 

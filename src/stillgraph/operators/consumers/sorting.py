@@ -14,7 +14,7 @@ from stillgraph.operators.dispatch import call
 from stillgraph.operators.elements import lists
 from stillgraph.operators.elements.picking import pick
 from stillgraph.operators.objects.stores import note_contents
-from stillgraph.program.operations import sort_order
+from stillgraph.program.operations import sort_order, sort_rows
 from stillgraph.program.types import ListType, NumberType
 from stillgraph.trace.capture.session import Session, session
 from stillgraph.trace.code.frames import here
@@ -55,7 +55,9 @@ def _spread_in_order(capture: Session, items: list[Any], keys: list[Any], revers
     if not isinstance(reverse, (bool, int)):
         raise refuse("SG301", "only the run knows which way to sort", location=here())
     capture.before_risk()
-    order = capture.emit("call_function", sort_order, (list(keys), bool(reverse)), {})
+    rows = lists.rows_of(capture, keys)
+    by, given = (sort_order, list(keys)) if rows is None else (sort_rows, rows)
+    order = capture.emit("call_function", by, (given, bool(reverse)), {})
     order.meta["val"] = ListType(NumberType(int))
     return lists.in_order(capture, items, order)
 

@@ -1,4 +1,4 @@
-"""Dicts and sets by keys that are numbers which only the run knows.
+"""Dicts and sets by keys that are numbers which only the run knows, or tuples of such.
 
 Such a dict is a list of keys beside one of values, in the order of insertion (`trace.entries.Table`): a key is looked
 for among them in the run, so that 1, 1.0 and True are one key, as in Python. What a program leaves is a real dict.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import collections
 import functools
+import itertools
 import operator
 from collections.abc import Callable
 from typing import Any
@@ -27,7 +28,16 @@ from stillgraph.trace.control_flow.arms import emit_raise
 from stillgraph.trace.control_flow.staging import branch
 from stillgraph.trace.control_flow.unknown import refuse_unknown
 from stillgraph.trace.heap.journal import ContentsPlace, replace_contents
-from stillgraph.trace.values.entries import KINDS_OF_DICT, Table, dict_parts, maybe_keys, require_numbers, table_of
+from stillgraph.trace.values.entries import (
+    KINDS_OF_DICT,
+    Table,
+    dict_parts,
+    is_of_run,
+    is_sought,
+    maybe_keys,
+    require_numbers,
+    table_of,
+)
 from stillgraph.trace.values.numbers import StagedFloat, StagedNumber
 
 
@@ -35,13 +45,14 @@ def is_by_table(container: Any, *keys: Any) -> bool:
     """Whether keys of a dict or set have to be looked for in the run."""
     if type(container) not in (dict, set, frozenset, *KINDS_OF_DICT):
         return False
-    return table_of(container) is not None or any(isinstance(key, StagedNumber) for key in keys)
+    return table_of(container) is not None or any(map(is_of_run, keys))
 
 
 def is_looked_up(container: Any, key: Any) -> bool:
     """Whether reading by a key is not what `entries.look_up` does for a dict of known keys."""
     makes = isinstance(container, (collections.defaultdict, collections.Counter))
-    return is_by_table(container, key) and (table_of(container) is not None or makes or not container)
+    is_row = isinstance(key, tuple)
+    return is_by_table(container, key) and (table_of(container) is not None or makes or is_row or not container)
 
 
 def takes(container: Any, name: str, args: tuple[Any, ...]) -> bool:
@@ -84,11 +95,20 @@ def _among(capture: Session, keys: list[Any], key: Any) -> Any:
     if any(each is key for each in keys):
         return True  # be it NaN
     lists.ask_which_object(capture, (keys, key))
-    if type(key) not in (bool, int, float) and not isinstance(key, StagedNumber):
+    if not is_sought(key):
         raise refuse("SG211", f"{key!r} is looked for among keys that only the run knows", location=here())
     if _are_few(keys):
-        return functools.reduce(operator.or_, (key == each for each in keys), False)
+        return functools.reduce(operator.or_, (_equals(key, each) for each in keys), False)
     return lists.contains(capture, keys, key)
+
+
+def _equals(left: Any, right: Any) -> Any:
+    """``left == right``, of two keys."""
+    if isinstance(left, tuple) and isinstance(right, tuple):
+        pairs = zip(left, right) if len(left) == len(right) else ()
+        return functools.reduce(operator.and_, itertools.starmap(_equals, pairs), len(left) == len(right))
+    numbers = [isinstance(each, (int, float, StagedNumber)) for each in (left, right)]
+    return left == right if numbers[0] == numbers[1] else False
 
 
 def _are_few(keys: list[Any]) -> bool:
@@ -98,7 +118,7 @@ def _are_few(keys: list[Any]) -> bool:
 
 def _index(capture: Session, keys: list[Any], key: Any) -> Any:
     if _are_few(keys):
-        return sum(position * (key == each) for position, each in enumerate(keys))
+        return sum(position * _equals(key, each) for position, each in enumerate(keys))
     return lists.METHODS["index"](capture, keys, key)
 
 

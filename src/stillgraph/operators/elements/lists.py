@@ -10,12 +10,12 @@ from typing import Any, NoReturn
 from torch.utils._pytree import tree_leaves
 
 from stillgraph.program import operations
-from stillgraph.program.constants import is_constant
-from stillgraph.program.types import TableType
+from stillgraph.program.constants import Known, is_constant
+from stillgraph.program.types import ListType, NumberType, TableType
 from stillgraph.trace.capture.session import Session, session
 from stillgraph.trace.code.frames import called
 from stillgraph.trace.code.signals import Diverged
-from stillgraph.trace.control_flow.arms import emit_raise
+from stillgraph.trace.control_flow.arms import emit_raise, leaf_node
 from stillgraph.trace.control_flow.elements import freeze_elements, may_repeat
 from stillgraph.trace.control_flow.spreads import as_spread, copied_into, define, each, element_at, is_spread
 from stillgraph.trace.control_flow.staging import branch
@@ -99,6 +99,8 @@ def contains(capture: Session, value: Sequence[Any], item: Any) -> Any:
 def _sought(capture: Session, value: Sequence[Any], item: Any) -> tuple[Any, Any]:
     """A list and what is looked for in it, as arguments of a node: of constants, their numbers."""
     ask_which_object(capture, (value, item))
+    if isinstance(item, tuple) and any(type(child) is StagedSpread for child in value):
+        return _rows_with(capture, value, item), True
     several = any(isinstance(child, (StagedSpread, Unjoined)) for child in value) and is_constant(item)
     element = lists.structure(value, capture.type_of) if several else None
     if not isinstance(element, lists.Leaf) or not isinstance(element.type, TableType):
@@ -111,6 +113,64 @@ def _sought(capture: Session, value: Sequence[Any], item: Any) -> tuple[Any, Any
 
 
 _NO_ENTRY = -1
+
+
+def _rows_with(capture: Session, value: Sequence[Any], item: tuple[Any, ...]) -> StagedList:
+    """For each element of a list of tuples, whether it is equal to ``item``.
+
+    Raises:
+        CaptureError: the elements are no tuples of the same length, or hold other things than numbers and constants.
+    """
+    item = _as_others(as_spread(capture, value).element, item)
+    spread = as_spread(capture, value, (item,))
+    kinds = lists.types(spread.element)
+    tables = [kind.entries for kind in kinds if isinstance(kind, TableType)]
+    unlike = not all(isinstance(kind, (NumberType, TableType)) for kind in kinds)
+    if unlike or any(_are_equal(table) for table in tables):
+        raise refuse_unknown("SG210", "a list is looked through for a tuple of other things than numbers", value)
+    cells = lists.columns(spread.element, (item,))
+    values = tuple(leaf_node(capture, each.items[0], kind, "a tuple") for each, kind in zip(cells, kinds))
+    node = capture.emit("call_function", operations.rows_with, (spread.columns, values), {})
+    found: StagedList = define(capture, ListType(NumberType(bool)), node)
+    return found
+
+
+def _as_others(element: lists.Element, item: Any) -> Any:
+    """A tuple as one of the type that the elements of a list have: they may be named tuples, which are equal to it."""
+    if not isinstance(element, lists.Node) or not isinstance(item, tuple) or not issubclass(element.parts.type, tuple):
+        return item
+    if len(element.children) != len(item):
+        return item
+    return element.parts.rebuild([*map(_as_others, element.children, item)])
+
+
+def rows_of(capture: Session, value: Sequence[Any]) -> tuple[StagedList, ...] | None:
+    """The columns of a list of unknown length whose elements are tuples of numbers; None for any other.
+
+    Raises:
+        CaptureError: they are tuples of other things.
+    """
+    spread = as_spread(capture, value)
+    if not isinstance(spread.element, lists.Node):
+        return None
+    kinds = lists.types(spread.element)
+    are_numbers = all(type(kind) is NumberType and not kind.may_be_none for kind in kinds)
+    if not (are_numbers and _is_row(spread.element)):
+        raise refuse_unknown("SG210", "a list of tuples of other things than numbers is sorted", value)
+    return spread.columns
+
+
+def _is_row(element: lists.Element) -> bool:
+    """Whether an element is a tuple that is compared as Python compares those, or a part of one."""
+    if not isinstance(element, lists.Node):
+        return True
+    kind: Any = element.parts.type
+    return issubclass(kind, tuple) and kind.__lt__ is tuple.__lt__ and all(map(_is_row, element.children))
+
+
+def _are_equal(entries: Sequence[Known]) -> bool:
+    """Whether some of several constants are equal, such as 1 and True."""
+    return any(a.value == b.value for index, a in enumerate(entries) for b in entries[:index])
 
 
 def ask_which_object(capture: Session, compared: Any) -> None:

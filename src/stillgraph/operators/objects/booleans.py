@@ -352,7 +352,9 @@ def in_(item: Any, container: Any) -> Any:
         return lists.contains(capture, container, item)
     if isinstance(container, (list, tuple, dict, set, frozenset)) and holds_unknown(item):
         raise refuse("SG211", "a dict or set is looked for that has a key on some paths only", location=here())
-    if isinstance(container, (dict, set, frozenset)) and table_of(container) is not None:
+    if isinstance(container, (dict, set, frozenset)) and (
+        table_of(container) is not None or (isinstance(item, tuple) and tables.is_by_table(container, item))
+    ):
         return tables.has(capture, container, item)
     if entries.is_staged_key(container, item):
         return entries.has(capture, container, item)

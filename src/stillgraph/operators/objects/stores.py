@@ -43,7 +43,7 @@ from stillgraph.trace.heap.journal import AttributePlace, ContentsPlace, kind_of
 from stillgraph.trace.values.arrays import StagedArray, beside_a_tensor, is_array, refuse_numbers
 from stillgraph.trace.values.complexes import StagedComplex
 from stillgraph.trace.values.containers import Parts, split
-from stillgraph.trace.values.entries import find, refuse_operator
+from stillgraph.trace.values.entries import find, is_of_run, refuse_operator
 from stillgraph.trace.values.numbers import Staged, StagedBool, StagedInt, StagedNumber
 from stillgraph.trace.values.operands import require_one_kind, sample
 from stillgraph.trace.values.text import StagedText
@@ -186,7 +186,7 @@ def _keys(parts: Parts) -> Iterable[Any]:
 
 def promote_item(capture: Session, target: Any, key: Any, value: Any) -> None:
     """To be called before ``target[key] = value``: see `Session.number_is_written`."""
-    if isinstance(key, (Staged, torch.Tensor, slice)) or is_fake(key) or lists.is_spread(target):
+    if isinstance(key, (Staged, torch.Tensor, slice)) or is_fake(key) or is_of_run(key) or lists.is_spread(target):
         return
     source = capture.finder.find(target)
     if source is None:

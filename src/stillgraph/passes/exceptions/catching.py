@@ -48,7 +48,8 @@ _SITES = frozenset({operations.raise_, operations.raise_made, operations.assert_
 _LISTS = frozenset(
     {
         *(operations.build_list, operations.popped, operations.deleted, operations.inserted, operations.replaced),
-        *(operations.found_to_remove, operations.taken, operations.repeated, operator.getitem, len),
+        *(operations.found_to_remove, operations.rows_with, operations.taken, operations.repeated),
+        *(operator.getitem, len),
         *(torch.stack, torch.cat),
     }
 )

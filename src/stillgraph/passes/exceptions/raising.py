@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 from torch import fx
+from torch.utils._pytree import tree_leaves
 
 from stillgraph.core.location import Location
 from stillgraph.passes.exceptions.catching import CAUGHT, attempt, has_marks
@@ -275,10 +276,12 @@ def _outline(given: Sequence[Any]) -> str:
     """The text of an exception of such arguments, without the values that only the run knows."""
     known = [_without_values(each) for each in given]
     text = known[0] if len(known) == 1 else f"({', '.join(known)})"
-    return f"{text} {_LEFT_OUT}" if any(isinstance(each, fx.Node) for each in given) else text
+    return f"{text} {_LEFT_OUT}" if any(isinstance(each, fx.Node) for each in tree_leaves(given)) else text
 
 
 def _without_values(part: Any) -> str:
+    if isinstance(part, tuple):
+        return f"({', '.join(map(_without_values, part))}{',' * (len(part) == 1)})"
     if not isinstance(part, fx.Node):
         return str(part)
     if part.target is not operations.text:

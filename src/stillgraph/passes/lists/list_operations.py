@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import operator
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -285,11 +286,22 @@ def _sorted(it: Lowering) -> fx.Node:
     return in_order(it.emit, it.fakes, [column], reverse)
 
 
+def _sorted_rows(it: Lowering) -> fx.Node:
+    columns, reverse = it.args
+    return in_order(it.emit, it.fakes, columns, reverse)
+
+
 # ---- searching
 def _matches(it: Lowering, rows: fx.Node, value: Any) -> fx.Node:
     if it.row.shape:
         raise it.refuse("a tensor is looked for in a list of which only the run knows the length")
     return it.vector(torch.eq, rows, value, kind=bool)
+
+
+def _rows_with(it: Lowering) -> fx.Node:
+    columns, values = it.args
+    each = [it.vector(torch.eq, rows, value, kind=bool) for rows, value in zip(columns, values)]
+    return functools.reduce(lambda left, right: it.vector(torch.logical_and, left, right, kind=bool), each)
 
 
 def _contains(it: Lowering) -> fx.Node:
@@ -375,11 +387,13 @@ HANDLERS: dict[Any, Callable[[Lowering], fx.Node]] = {
     operations.replaced: _replaced,
     operations.taken: _taken,
     operations.sort_order: _sorted,
+    operations.sort_rows: _sorted_rows,
     operations.repeated: _repeated,
     operator.contains: _contains,
     "count": _count,
     "index": _index,
     operations.found_to_remove: _index,
+    operations.rows_with: _rows_with,
     torch.stack: _stack,
     **dict.fromkeys((torch.cat, torch.concat, torch.concatenate), _cat),
     **dict.fromkeys((torch.tensor, torch.as_tensor), _tensor),

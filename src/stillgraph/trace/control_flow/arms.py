@@ -15,6 +15,7 @@ from typing import Any
 
 import torch
 from torch import fx
+from torch.utils._pytree import is_namedtuple_instance
 
 from stillgraph.core.diagnostics import Side, StillgraphError, refuse
 from stillgraph.core.faults import unwinds
@@ -272,7 +273,7 @@ def emit_raise(recorder: Recorder, error: BaseException) -> None:
         recorder.emit("call_function", raise_, (error,), keywords).meta["location"] = where
         return
     held = _held(error)
-    plain = [each for each in held if not isinstance(each, (StagedText, StagedNumber, torch.Tensor))]
+    plain = [each for each in _parts(held) if not isinstance(each, (StagedText, StagedNumber, torch.Tensor))]
     by_hand = bool(vars(error)) or isinstance(type(error).__init__, FunctionType)
     if holds_staged(plain) or isinstance(error, _WITH_FIELDS) or (by_hand and isinstance(error, SystemExit)):
         raise refuse("SG302", f"a {type(error).__name__} that holds staged values is raised", location=here())
@@ -350,6 +351,12 @@ def _held(error: BaseException) -> tuple[Any, ...]:
         return held
     several = len(error.args) > 1 and isinstance(error.code, tuple)  # then they are the status together
     return held if several else (*held, error.code)  # which is in no ``__dict__``
+
+
+def _parts(held: tuple[Any, ...]) -> Iterator[Any]:
+    """What some tuples have in them, tuples in them taken apart."""
+    for each in held:
+        yield from _parts(each) if type(each) is tuple or is_namedtuple_instance(each) else (each,)
 
 
 def _forget_where(error: BaseException | None) -> None:

@@ -12,6 +12,8 @@ from collections.abc import ItemsView, Sequence, ValuesView
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from torch.utils._pytree import is_namedtuple_instance
+
 from stillgraph.core.diagnostics import refuse
 from stillgraph.core.shown import shown_key
 from stillgraph.program.outputs import KEYS, VALUES, Keys, has_table
@@ -19,7 +21,7 @@ from stillgraph.program.types import JoinFailure
 from stillgraph.trace.code.frames import here
 from stillgraph.trace.heap.journal import MISSING
 from stillgraph.trace.values.number_operands import NUMBERS
-from stillgraph.trace.values.numbers import Staged
+from stillgraph.trace.values.numbers import Staged, StagedNumber
 
 if TYPE_CHECKING:
     from stillgraph.trace.values.containers import Parts
@@ -105,7 +107,7 @@ class MaybeName(str):
 
 
 class Table(Staged):
-    """Stands in a dict or set for all its keys, which are numbers that only the run knows, and for what it has by them.
+    """Stands in a dict or set for all its keys, of numbers that only the run knows, and for what it has by them.
 
     It is never changed: a dict that is changed gets another.
 
@@ -339,14 +341,36 @@ def with_keys(parts: Parts, keys: tuple[Any, ...], children: tuple[Any, ...]) ->
     return replace(parts, context=now, names=names, children=children, rebuild=rebuild)
 
 
+def is_of_run(key: Any) -> bool:
+    """Whether a key is a number which only the run knows, or a tuple with one in it, and no more than plain values."""
+    return isinstance(key, StagedNumber) or (_is_row(key) and any(map(is_of_run, key)) and is_sought(key))
+
+
+def is_sought(key: Any) -> bool:
+    """Whether a key may be looked for in the run: a number, or a tuple of numbers, texts and None."""
+    if isinstance(key, StagedNumber):
+        return True
+    if _is_row(key):
+        return all(is_sought(each) or type(each) in (str, bytes, type(None)) for each in key)
+    return type(key) in NUMBERS
+
+
+def _is_row(key: Any) -> bool:
+    """Whether a key is a tuple, which compares and has a hash as Python's own do."""
+    kind: Any = type(key)
+    if kind is tuple:
+        return True
+    return is_namedtuple_instance(key) and kind.__eq__ is tuple.__eq__ and kind.__hash__ is tuple.__hash__
+
+
 def require_numbers(keys: Any) -> None:
-    """Refuse keys that are no plain numbers beside such as only the run knows.
+    """Refuse keys that are no plain numbers, or tuples of such, beside those that only the run knows.
 
     Raises:
         JoinFailure: there is one.
     """
     for key in keys:
-        if type(key) not in NUMBERS:
+        if not is_sought(key):
             raise JoinFailure("SG203", f"a dict or set has keys that only the run knows, and {key!r}")
 
 
