@@ -27,6 +27,12 @@ def attended(x: Tensor) -> Any:
     return F.scaled_dot_product_attention(q, q, q, attn_mask=mask, is_causal=causal)
 
 
+def beside_one_of_two_masks(x: Tensor) -> Any:
+    q = x[None, :, None] * torch.arange(4.0)
+    mask = torch.ones(3, 3, dtype=torch.bool) if x.sum() > 0 else torch.zeros(1, 3, 3)
+    return F.scaled_dot_product_attention(q, q, q, attn_mask=mask, is_causal=bool(x.max() > 9))
+
+
 def two_of_them(x: Tensor) -> Any:
     first, second = bool(x.sum() > 0), bool(x[0] > 2)
     return torch.searchsorted(torch.sort(x, descending=False).values, x, right=first), torch.std(x, unbiased=second)
@@ -37,6 +43,9 @@ def as_numbers(x: Tensor) -> Any:
     return x * flag, torch.full((2,), flag), torch.tensor(flag), torch.where(x > 0, flag, False)
 
 
-@pytest.mark.parametrize("function", [ordered, attended, two_of_them, as_numbers], ids=lambda each: each.__name__)
+FUNCTIONS = [ordered, attended, beside_one_of_two_masks, two_of_them, as_numbers]
+
+
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda each: each.__name__)
 def test_each_truth(function: Any) -> None:
     agree(function, (X,), (-X,), (X - 2,), (X / 4,))

@@ -219,17 +219,16 @@ class BothSides(Narrowing):
         if do is not None:
             with self:  # what it calls of torch is recorded
                 return self.with_or_without(args[0], lambda value: do(value, *args[1:], **(kwargs or {})))
-        if not any(issubclass(kind, Unjoined) for kind in types):
+        given = args, kwargs or {}
+        unjoined = several_in(given) if any(issubclass(kind, Unjoined) for kind in types) else None
+        if unjoined is None:
             if args and may_be_number(args[0]):
                 function = augmenting(func)
                 if function is not None:
                     return change_in_place(self, function, args[0], args[1])
                 func = by_operator(func)
-            return self._of_plain_truth(func, types, args, kwargs)
-        given = args, kwargs or {}
-        unjoined = several_in(given)
-        if unjoined is None:
-            return super().__torch_function__(func, (), args, kwargs)
+            others = tuple(kind for kind in types if not issubclass(kind, Unjoined))  # it is one of its sides by now
+            return self._of_plain_truth(func, others, args, kwargs)
 
         def one(value: Any) -> Any:
             return self.__torch_function__(func, types, *exchanged(given, unjoined, value))
