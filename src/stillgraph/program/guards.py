@@ -471,6 +471,16 @@ class SeparateGuard:
 
 
 @dataclass(frozen=True)
+class MemoryGuard:
+    """No two of some tensors share memory."""
+
+    tensors: tuple[Source, ...]
+
+    def __str__(self) -> str:
+        return f"{', '.join(map(str, self.tensors))} share no memory"
+
+
+@dataclass(frozen=True)
 class SizeGuard:
     """A condition on symbolic sizes that the capture relied on.
 
@@ -522,6 +532,7 @@ Guard = (
     | AliasGuard
     | ApartGuard
     | SeparateGuard
+    | MemoryGuard
     | SizeGuard
     | ModeGuard
 )

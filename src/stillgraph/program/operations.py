@@ -420,6 +420,11 @@ def taken(items: list[Any], order: Sequence[int]) -> list[Any]:
     return [items[index] for index in order]
 
 
+def copied_tensors(items: list[torch.Tensor]) -> list[torch.Tensor]:
+    """``copy.deepcopy`` of a list of tensors."""
+    return copy.deepcopy(items)
+
+
 def repeated(items: list[Any], count: int) -> list[Any]:
     """``items * count``."""
     return items * count

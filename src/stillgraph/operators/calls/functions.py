@@ -41,7 +41,7 @@ from stillgraph.operators.objects.stores import (
 )
 from stillgraph.operators.outside.outside import OUTSIDE, at_run_time
 from stillgraph.operators.outside.randomness import RANDOMNESS
-from stillgraph.operators.python import complexes
+from stillgraph.operators.python import complexes, copying
 from stillgraph.operators.python.numbers import zip_
 from stillgraph.operators.torch import checkpointing, optimizers, polyfilled, torchscript, trees
 from stillgraph.trace.capture.concretization import ask_for_the_object
@@ -407,6 +407,7 @@ OTHERS: dict[Any, Callable[..., Any]] = {
     operator.is_: _is,
     operator.is_not: _is_not,
     **complexes.MEANINGS,
+    **copying.MEANINGS,
     **optimizers.MEANINGS,
     **namespaces.MEANINGS,
     **trees.MEANINGS,

@@ -49,7 +49,7 @@ _LISTS = frozenset(
     {
         *(operations.build_list, operations.popped, operations.deleted, operations.inserted, operations.replaced),
         *(operations.found_to_remove, operations.rows_with, operations.taken, operations.repeated),
-        *(operator.getitem, len),
+        *(operations.copied_tensors, operator.getitem, len),
         *(torch.stack, torch.cat),
     }
 )

@@ -291,6 +291,10 @@ def _sorted_rows(it: Lowering) -> fx.Node:
     return in_order(it.emit, it.fakes, columns, reverse)
 
 
+def _copied(it: Lowering) -> fx.Node:
+    return it.rows("clone", it.args[0])
+
+
 # ---- searching
 def _matches(it: Lowering, rows: fx.Node, value: Any) -> fx.Node:
     if it.row.shape:
@@ -394,6 +398,7 @@ HANDLERS: dict[Any, Callable[[Lowering], fx.Node]] = {
     "index": _index,
     operations.found_to_remove: _index,
     operations.rows_with: _rows_with,
+    operations.copied_tensors: _copied,
     torch.stack: _stack,
     **dict.fromkeys((torch.cat, torch.concat, torch.concatenate), _cat),
     **dict.fromkeys((torch.tensor, torch.as_tensor), _tensor),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,11 +13,25 @@ from stillgraph.core.diagnostics import refuse
 from stillgraph.passes.regions.regions import Branch, Loop, control_of, is_result, outputs, placeholders
 from stillgraph.passes.regions.values import storage_of, value_of
 from stillgraph.program.facts.writes import written_arguments
-from stillgraph.program.graphs import arguments
+from stillgraph.program.graphs import arguments, regions
 from stillgraph.program.types import ListType
+
+COPIED = "copied"
+"""In the meta of a node: with which others it makes a deep copy (`Copying`)."""
 
 Roots = frozenset[Any]  # nodes by which memory was made, or came into the program
 _NONE: Roots = frozenset()
+
+
+class Copying:
+    """One call of ``copy.deepcopy``: what is copied in it shares memory with the rest as the originals do.
+
+    Attributes:
+        sources: the tensors, and lists of unknown length, that it has copied.
+    """
+
+    def __init__(self) -> None:
+        self.sources: list[Any] = []
 
 
 @dataclass
@@ -24,16 +39,57 @@ class Flow:
     """What is known of a program's memory.
 
     Attributes:
+        copied: for each deep copy, the roots of what each of its nodes copies.
         written: for each root that an operation writes in place, such an operation.
         listed: the roots of tensors that are put into a list of unknown length, or taken out of one.
     """
 
+    copied: dict[Copying, dict[fx.Node, Roots]] = field(default_factory=dict)
     written: dict[Any, fx.Node] = field(default_factory=dict)
     listed: set[Any] = field(default_factory=set)
 
     def written_in_lists(self) -> fx.Node | None:
         """An operation that writes to a tensor which is, or was, or will be in a list."""
         return next((node for root, node in self.written.items() if root in self.listed), None)
+
+
+def makes_copies(module: fx.GraphModule) -> bool:
+    """Whether a program makes deep copies."""
+    return any(COPIED in node.meta for region in regions(module) for node in region.graph.nodes)
+
+
+def sharing_copy(module: fx.GraphModule) -> fx.Node | None:
+    """What makes a part of a deep copy which may share memory with another part, where the program's copies do not."""
+    for copies in flow_of(module).copied.values():
+        for (node, roots), (other, others) in itertools.combinations(copies.items(), 2):
+            if not roots.isdisjoint(others) and not _lie_apart(value_of(node.args[0]), value_of(other.args[0])):
+                return node
+    return None
+
+
+def copied_inputs(module: fx.GraphModule) -> list[list[fx.Node]]:
+    """For each deep copy, the inputs of a program whose memory it copies, where they are several."""
+    inputs = placeholders(module)
+    parts = (frozenset().union(*copies.values()) for copies in flow_of(module).copied.values())
+    found = ([node for node in inputs if node in roots] for roots in parts)
+    return [each for each in found if len(each) > 1]
+
+
+def _lie_apart(left: Any, right: Any) -> bool:
+    """Whether two tensors are known to be different parts of one memory."""
+    memory = storage_of(left)
+    if memory is None or memory != storage_of(right):
+        return False
+    places = [(each.storage_offset(), _extent(each)) for each in (left, right)]
+    if any(type(number) is not int for place in places for number in place):
+        return False
+    (first, size), (second, _) = sorted(places)
+    return bool(first + size <= second)
+
+
+def _extent(tensor: Any) -> Any:
+    """From the first to the last element of a tensor in its memory."""
+    return sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True)) + 1
 
 
 def flow_of(module: fx.GraphModule) -> Flow:
@@ -77,6 +133,9 @@ def _region(module: fx.GraphModule, given: list[Roots], flow: Flow) -> list[Root
         if memory is not None and node in roots:
             by_memory[memory] = by_memory.get(memory, _NONE) | roots[node]
             roots[node] = by_memory[memory]
+        if (copying := node.meta.get(COPIED)) is not None:
+            copies = flow.copied.setdefault(copying, {})
+            copies[node] = copies.get(node, _NONE) | at(node.args[0])
         for target in written_arguments(node):
             for root in at(target):
                 flow.written.setdefault(root, node)

@@ -14,9 +14,10 @@ from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.core.files import is_below_torch, is_ours, is_standard_library
+from stillgraph.passes.state.memory import copied_inputs, makes_copies, sharing_copy
 from stillgraph.program.facts.writes import is_written, writes_in_place, written_arguments
 from stillgraph.program.graphs import regions
-from stillgraph.program.guards import Guard, ModeGuard, Source
+from stillgraph.program.guards import Guard, MemoryGuard, ModeGuard, Source
 from stillgraph.program.program import Input
 from stillgraph.trace.capture.met_guards import MetGuards
 from stillgraph.trace.capture.session import Session
@@ -33,6 +34,7 @@ from stillgraph.trace.guards.promotion import Promotion
 from stillgraph.trace.guards.world import WorldGuards
 from stillgraph.trace.sources.reads import Reads, code_file
 from stillgraph.trace.sources.sources import Finder
+from stillgraph.trace.torch_rules.deep_copies import refuse_shared
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,6 +133,20 @@ class Assumptions:
         if not self.inputs.tell_aliases_apart():
             raise Restart("aliases", None)
         self.knowledge.aliases_matter = True
+
+    def copies_apart(self, graph: fx.GraphModule) -> list[Guard]:
+        """Guards on the inputs that deep copies are made of together: the program has clones, which share no memory.
+
+        Raises:
+            CaptureError: other tensors that are copied together may share memory.
+        """
+        if not makes_copies(graph):
+            return []
+        copy = sharing_copy(graph)
+        if copy is not None:
+            raise refuse_shared(copy.meta.get("location"))
+        sources = {node.name: each.source for node, each in zip(self.inputs.nodes, self.inputs.inputs, strict=True)}
+        return [MemoryGuard(tuple(sources[node.name] for node in nodes)) for nodes in copied_inputs(graph)]
 
     def _written_tensors(self, graph: fx.GraphModule) -> list[torch.Tensor]:
         """The tensors from before the capture whose memory the program writes."""

@@ -472,6 +472,7 @@ class CaptureAttempt:
         kept = [*constants(graph), template, effects, self.session.midway, so_far]
         with waiting_collector():
             guards = assumptions.guards(graph, kept, modes, self._arguments(), self.written, [i for i, _ in used])
+            guards += assumptions.copies_apart(graph)
             guards += self.session.iterators.outside.guards([*effects, *chain(*self.session.midway)])
         shown = original_of(self.function) or self.function
         return Program(

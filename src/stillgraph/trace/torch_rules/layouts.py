@@ -106,7 +106,7 @@ def _overlaps_itself(fake: torch.Tensor) -> bool:
     if fake.layout is not torch.strided:
         return True
     end = 0  # of the elements along the dimensions with shorter steps
-    for stride, size in sorted(zip(fake.stride(), fake.shape), key=_by_step):
+    for stride, size in sorted(zip(fake.stride(), fake.shape), key=by_step):
         if type(stride) is not int or type(size) is not int:
             return True  # nobody knows
         if size != 1:
@@ -116,7 +116,8 @@ def _overlaps_itself(fake: torch.Tensor) -> bool:
     return False
 
 
-def _by_step(dimension: tuple[Any, Any]) -> Any:
+def by_step(dimension: tuple[Any, Any]) -> Any:
+    """By what dimensions are sorted, those with shorter steps first."""
     return dimension[0] if type(dimension[0]) is int else 0
 
 

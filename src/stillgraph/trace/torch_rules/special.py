@@ -32,6 +32,7 @@ from stillgraph.trace.torch_rules import (
     tensor_queries,
 )
 from stillgraph.trace.torch_rules.collectives import COLLECTIVES
+from stillgraph.trace.torch_rules.deep_copies import deep_copied
 from stillgraph.trace.torch_rules.fake_execution import takes_no_such_size, wants_plain_sizes
 from stillgraph.trace.torch_rules.gradients import read_gradient, write_gradient, write_require
 from stillgraph.trace.torch_rules.number_results import refuse_mixed
@@ -497,6 +498,7 @@ def _cannot(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
 
 HANDLERS: dict[Any, Callable[..., Any]] = {
     **tensor_queries.HANDLERS,
+    _T.__deepcopy__: deep_copied,
     **composed.HANDLERS,
     **gradients.HANDLERS,
     **hooks.HANDLERS,

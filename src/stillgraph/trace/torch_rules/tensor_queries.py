@@ -78,10 +78,10 @@ def _refused(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
     raise refuse("SG301", f"{func.__name__}() of a tensor is asked for, which only the run knows", location=here())
 
 
-def _copied(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
-    """A deep copy has the layout of the tensor's memory, its hooks and all attributes; copies of views share one."""
-    message = "copy.deepcopy copies a tensor with its memory and all that it has, which only the run knows"
-    raise refuse("SG301", message, location=here(), hint="Copy it with .detach().clone(), or outside the function.")
+def _offset(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
+    if getattr(recorder.to_fake(args[0]), "stillgraph_offset_lost", False):
+        return _refused(recorder, func, args, kwargs)
+    return layouts.asked(_method)(recorder, func, args, kwargs)
 
 
 def _copied_flat(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
@@ -93,11 +93,10 @@ def _copied_flat(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
 HANDLERS: dict[Any, Callable[..., Any]] = {
     **{getattr(_T, n): _method for n in ("_is_view", "is_inference", "is_shared", "is_pinned")},
     _T.contiguous: layouts.contiguous,
-    _T.storage_offset: layouts.asked(_method),
+    _T.storage_offset: _offset,
     **{getattr(_T, name): layouts.asked() for name in ("stride", "is_contiguous")},
     torch.is_inference: _method,
     **{getattr(_T, n): _refused for n in ("data_ptr", "storage", "untyped_storage", "_typed_storage")},
-    _T.__deepcopy__: _copied,
     _T.__reduce_ex__: _copied_flat,
 }
 ATTRIBUTES = frozenset(FACTS.keys() - {"layout", "is_contiguous", "_is_view", "storage_offset"})

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from stillgraph.program.guards import AliasGuard, ApartGuard, IdentityGuard, SeparateGuard, Source
+from stillgraph.program.guards import AliasGuard, ApartGuard, IdentityGuard, MemoryGuard, SeparateGuard, Source
 from stillgraph.program.upcoming import are_separate
 from stillgraph.runtime.guards.kinds.kind import Kind, Rank, Read, Stage
 from stillgraph.runtime.guards.weak import WeakObject, weak_object
 from stillgraph.runtime.guards.words import shown
 from stillgraph.runtime.native.function_writer import FunctionWriter
+from stillgraph.runtime.native.overlap import overlap
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,6 +84,22 @@ class OfWhatIsApart(Kind[ApartGuard]):
             if first is not source:
                 return f"{first} and {source} should be different objects, but are the same object"
         return None
+
+
+class OfMemory(Kind[MemoryGuard]):
+    """Tensors share no memory."""
+
+    def sources(self, guard: MemoryGuard) -> Sequence[Source]:
+        return guard.tensors
+
+    def rank(self, guard: MemoryGuard, place: object) -> Rank:
+        return Stage.RELATIONS, (), 1
+
+    def miss(self, guard: MemoryGuard, writer: FunctionWriter) -> str:
+        return f"{writer.constant(overlap)}([{', '.join(map(writer.read, guard.tensors))}])"
+
+    def why(self, guard: MemoryGuard, read: Read) -> str | None:
+        return f"{guard}: this should hold, but does not" if overlap([*map(read, guard.tensors)]) else None
 
 
 class OfWhatIsSeparate(Kind[SeparateGuard]):

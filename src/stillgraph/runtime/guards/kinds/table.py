@@ -40,6 +40,7 @@ KINDS: Mapping[type, Kind[Any]] = MappingProxyType(
         guards.MembersGuard: namespaces.OfMembers(),
         guards.MissingGuard: namespaces.OfMissingNames(),
         guards.ModeGuard: settings.OfModes(),
+        guards.MemoryGuard: identity.OfMemory(),
         guards.NoAttributeGuard: namespaces.OfNoAttribute(),
         guards.ObjectGuard: types.OfTypes(),
         guards.ReadingGuard: settings.OfReadings(),
