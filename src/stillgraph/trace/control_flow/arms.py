@@ -31,7 +31,7 @@ from stillgraph.trace.code.signals import Diverged
 from stillgraph.trace.control_flow.heap import OlderObjects, locals_of_users
 from stillgraph.trace.control_flow.join import DEAD
 from stillgraph.trace.control_flow.unjoined import refuse_join
-from stillgraph.trace.fakes.in_eager import in_eager
+from stillgraph.trace.fakes.in_eager import in_eager, quote_for_all_sizes
 from stillgraph.trace.graph.node_arguments import as_argument
 from stillgraph.trace.graph.recorder import Recorder
 from stillgraph.trace.graph.region import Region
@@ -177,7 +177,8 @@ def diverging(recorder: Recorder, arm: Arm) -> Iterator[None]:
             raise
         if isinstance(error, JoinFailure):
             raise refuse_join(error.place or "what this leaves", error) from error
-        if recorder.failed is not None and recorder.failed.is_eagers(error):
+        failed = recorder.failed
+        if failed is not None and (failed.is_eagers(error) or quote_for_all_sizes(error, failed)):
             Raisable(error.__traceback__).restore(error)  # without what the capture was at when the operation failed
             emit_raise(recorder, error)
         elif _raised_by_rewritten(recorder, error) or raised_by_user(error):

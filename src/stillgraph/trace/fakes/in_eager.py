@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -70,6 +71,45 @@ def quote(error: BaseException, failed: Failed) -> BaseException | None:
         return said
     error.args = said.args
     return error
+
+
+def quote_for_all_sizes(error: BaseException, failed: Failed) -> bool:
+    """Let an error say what eager says, where that is the same whatever the open sizes are: of types, for instance.
+
+    Args:
+        error: what is to be told of.
+        failed: the last operation that has failed.
+
+    Returns:
+        Whether eager raises it too, in each of several trials.
+    """
+    if failed.error != id(error):
+        return False
+    symbols = _symbols_of(torch.utils._pytree.tree_leaves((failed.args, failed.kwargs)))
+    trials = [_said(error, failed, functools.partial(_number, sizes)) for sizes in _assignments(symbols)]
+    first = trials[0]
+    if first is error or any((type(each), str(each)) != (type(error), str(first)) for each in trials):
+        return False
+    error.args = first.args
+    return True
+
+
+def _symbols_of(leaves: list[Any]) -> list[Any]:
+    """The symbols in the sizes of tensors, and in numbers."""
+    with torch._C.DisableTorchFunction():
+        sizes = [size for leaf in leaves for size in (leaf.shape if isinstance(leaf, torch.Tensor) else (leaf,))]
+    found = (size.node.expr.free_symbols for size in sizes if isinstance(size, torch.SymInt))
+    return sorted({symbol for each in found for symbol in each}, key=str)
+
+
+def _assignments(symbols: list[Any]) -> list[dict[Any, int]]:
+    """Sizes to try: equal ones, those that torch stretches among them, and others."""
+    equal = [dict.fromkeys(symbols, size) for size in (2, 1, 0)]
+    return [*equal, *(dict(zip(symbols, itertools.cycle(sizes))) for sizes in ((3, 5, 7), (8, 4, 6, 2)))]
+
+
+def _number(sizes: dict[Any, int], size: Any) -> int:
+    return int(size.node.expr.xreplace(sizes)) if isinstance(size, torch.SymInt) else int(size)
 
 
 def _said(error: BaseException, failed: Failed, number: Callable[[Any], int]) -> BaseException:
