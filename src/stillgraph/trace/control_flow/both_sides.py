@@ -17,7 +17,6 @@ from torch import fx
 
 from stillgraph.core.diagnostics import CaptureError, MisreadError, Refusal, refuse
 from stillgraph.program.program import Split
-from stillgraph.program.types import JoinFailure
 from stillgraph.trace.code.frames import here
 from stillgraph.trace.control_flow.maybe_none import as_python
 from stillgraph.trace.control_flow.maybe_number import (
@@ -250,8 +249,10 @@ class BothSides(Narrowing):
         def of_truth(value: bool) -> Any:
             return self._of_plain_truth(func, types, *exchanged(given, flag, value))
 
-        failure = JoinFailure("SG203", "it is True or False")
-        return self.either(Unjoined(flag, True, False, "the truth value", failure), of_truth)
+        decided = self.decided(flag)
+        if decided is not None:
+            return of_truth(decided)
+        return self.on_each_path(flag, lambda: of_truth(True), lambda: of_truth(False))
 
     def either(self, value: Unjoined, use: Callable[[Any], Any]) -> Any:
         """Do something for both sides of an unjoined value, in the arms of a branch; what they leave is joined."""
