@@ -37,7 +37,7 @@ DIFFERENCES: dict[tuple[str, str, str], str] = {
     ("test_entries_refused", "test_what_nobody_would_see_is_refused", "<lambda>-SG206_1"): _SPREAD,
     ("test_entries_refused", "test_what_nobody_would_see_is_refused", "<lambda>-SG206_2"): _SPREAD,
     ("test_entries_refused", "test_refused", "spread_out-SG211"): _SPREAD,
-    ("test_entries_refused", "test_refused", "in_a_display-SG211"): "the display is filled by `update`, which takes them",
+    ("test_entries_refused", "test_refused", "in_a_display-SG211"): "`update` fills the display, and takes them",
     ("test_lists", "test_as_often_as_the_run_says", "grown_tuple"): _CHAINED,
     ("test_recursion", "test_the_body_is_recorded_once", ""): "a recursion of bounded depth is unrolled",
     ("test_unjoined", "test_refused_on_both_paths", "x0-hashed-SG203"): _DISPLAYED,
