@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import collections
-import copy
 import json
 import pickle
 from collections.abc import Callable
@@ -94,8 +93,6 @@ REFUSED: dict[str, Callable[[Tensor], Any]] = {
     "max(s)": lambda x: max(s(x)),
     "list(s)": lambda x: list(s(x)),
     "popitem": lambda x: d(x).popitem(),
-    "copy.copy": lambda x: copy.copy(d(x)),
-    "copy.deepcopy": lambda x: copy.deepcopy(s(x)),
     "fromkeys": lambda x: dict.fromkeys(x.tolist(), 0),
     "pickle": lambda x: pickle.dumps(d(x)),
     "json": lambda x: json.dumps(d(x)),

@@ -300,7 +300,7 @@ def test_what_cannot_raise_in_the_run_stays_plain() -> None:
 def test_a_refusal_is_not_for_the_users_handlers() -> None:
     def function(x: Tensor) -> Any:
         try:
-            return len({(int(v), 1) for v in x if v > 0})  # numbers of the run in what is to be hashed
+            return hash(x.sum().item())
         except Exception:
             return -1
 

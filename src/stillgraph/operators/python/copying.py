@@ -55,7 +55,8 @@ def _deep_copy(value: Any, memo: Memo | None = None) -> Any:
         return memo[id(value)]
     _read_whole(capture, value)
     _prepare(capture, value, memo)
-    made = copy.deepcopy(value, memo)
+    with capture.depth.as_eager():
+        made = copy.deepcopy(value, memo)
     memo.setdefault(id(memo), []).append(value)  # as long as the memo is there, nothing else has its id
     if capture.for_segments and may_share(copying_of(memo)):
         raise refuse_shared(here())  # Python copies them: what the next program has of them, this one does not know

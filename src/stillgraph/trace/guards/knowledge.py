@@ -43,7 +43,9 @@ class Knowledge:
 
     def learn(self, restart: Restart) -> None:
         """Add what ended an attempt."""
-        _LESSONS[restart.kind](self, restart.what)
+        lesson = _LESSONS.get(restart.kind)
+        assert lesson is not None, f"nobody says {restart.kind!r}"
+        lesson(self, restart.what)
 
     def keep_constant(self) -> bool:
         """Let what made the capture fail be constant again, numbers nobody writes first; whether there was any.
