@@ -86,6 +86,8 @@ def quote_for_all_sizes(error: BaseException, failed: Failed) -> bool:
     if failed.error != id(error):
         return False
     symbols = _symbols_of(torch.utils._pytree.tree_leaves((failed.args, failed.kwargs)))
+    if not symbols:
+        return False  # nothing is open: `Failed.is_eagers` answers
     trials = [_said(error, failed, functools.partial(_number, sizes)) for sizes in _assignments(symbols)]
     first = trials[0]
     if first is error or any((type(each), str(each)) != (type(error), str(first)) for each in trials):
