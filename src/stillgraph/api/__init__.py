@@ -14,6 +14,7 @@ from typing import Any, overload
 import torch
 
 from stillgraph.api.captures import Specs, capture_call
+from stillgraph.api.open_sizes import of_every_size
 from stillgraph.api.partial import NO_WHOLE, Partial, forget, keep, kept_of
 from stillgraph.api.static import Static
 from stillgraph.core.diagnostics import refusal
@@ -328,6 +329,7 @@ def save(
         has_receiver=bool(entry.receiver),
         control_flow=control_flow,
         wishes=wishes,
+        served=entry.served,
     )
 
 
@@ -380,10 +382,12 @@ def _entry(
     _check_target(target)
     with contextlib.nullcontext() if gradients else torch.no_grad():
         program = _export(target, arguments, kwargs, input_spec, None, Options(for_calls=False), changing)
+        program, served = of_every_size(program, target, arguments, kwargs)
     receiver = _receiver(target)
     called = entered(target) if isinstance(target, torch.nn.Module) else target
     arguments = (*receiver, *arguments)
-    return entry_of(program, arguments, kwargs, function=called, has_receiver=bool(receiver)), called
+    receives = bool(receiver)
+    return entry_of(program, arguments, kwargs, function=called, has_receiver=receives, served=served), called
 
 
 def _check_target(target: Any) -> None:

@@ -87,7 +87,7 @@ def _declared(spec: Specs | None, function: Any, args: tuple[Any, ...]) -> Calla
     """The `InputSpec` of an argument. The specs count from the first argument after self."""
     function = original_of(function) or function
     shift = 1 if args and has_receiver(function) else 0
-    names = _parameters(function)
+    names = parameter_names(function)
 
     def declared(source: Source) -> InputSpec | None:
         index = source.key if isinstance(source, Argument) else None
@@ -106,7 +106,7 @@ def _symbolic_dims(
     is_kept: bool,
 ) -> Callable[[Source, torch.Tensor], tuple[bool, ...]]:
     """Which dimensions of an argument `input_spec` leaves open; those with a range or name are noted in ``dims``."""
-    names = _parameters(original_of(function) or function)
+    names = parameter_names(original_of(function) or function)
 
     def symbolic(source: Source, tensor: torch.Tensor) -> tuple[bool, ...]:
         spec = declared(source)
@@ -150,7 +150,7 @@ def _check_length(spec: Specs | None, function: Any, args: tuple[Any, ...]) -> N
     """Raise `ValueError` for more specs than there are arguments."""
     function = original_of(function) or function
     receivers = 1 if args and has_receiver(function) else 0
-    count = max(len(args), len(_parameters(function, named=True))) - receivers
+    count = max(len(args), len(parameter_names(function, named=True))) - receivers
     if spec is not None and len(spec) > count:
         name = stated(function, "__name__", type(function).__name__)
         raise ValueError(f"input_spec has {len(spec)} entries, but {name} has {count} argument{'s' * (count != 1)}")
@@ -184,7 +184,7 @@ def _check_fits(declared: InputSpec, source: Source, tensor: torch.Tensor, names
     raise refuse("SG501", f"'{name}' is {given}, but input_spec declares {declared}", hint=hint)
 
 
-def _parameters(function: Any, named: bool = False) -> list[str]:
+def parameter_names(function: Any, named: bool = False) -> list[str]:
     """The names of parameters; with ``named`` without those that take any number of arguments."""
     signature = stated_signature(function)
     if signature is None:

@@ -20,6 +20,7 @@ from stillgraph.deploy.aoti.aoti import is_package, load_aoti, write_aoti
 from stillgraph.deploy.aoti.inductor import check_compiler
 from stillgraph.deploy.description.binding import encode_parameters
 from stillgraph.deploy.description.entries import Entry, check_names
+from stillgraph.deploy.description.other_sizes import Served
 from stillgraph.deploy.description.structure import check_texts
 from stillgraph.deploy.description.wishes import DEFAULT, Wishes
 from stillgraph.deploy.exporting.loaded import LoadedProgram, LoadedPrograms
@@ -42,6 +43,7 @@ def save_program(
     has_receiver: bool = False,
     control_flow: str | None = None,
     wishes: Wishes = DEFAULT,
+    served: tuple[Served, ...] = (),
 ) -> None:
     """Save a program.
 
@@ -54,6 +56,7 @@ def save_program(
         has_receiver: whether ``args[0]`` is the receiver; callers of a loaded program leave it out.
         control_flow: of Python source: ``"torch"``, ``"python"``, or None for what says the same.
         wishes: what to make of printing, assertions and loops.
+        served: sizes that the program serves besides the example's.
 
     Raises:
         ValueError: the format is not known, or would replace the user's source; or a wish is not to be had.
@@ -68,10 +71,11 @@ def save_program(
         from stillgraph.deploy.python.write import write_python
 
         with _ONE_AT_A_TIME:
-            write_python(program, target, args, kwargs or {}, function, receiver, control_flow, wishes.time_limit)
+            call = args, kwargs or {}
+            write_python(program, target, *call, function, receiver, control_flow, wishes.time_limit, served)
         return
     wishes.check_lines([program])
-    entry = entry_of(program, args, kwargs, function=function, has_receiver=has_receiver)
+    entry = entry_of(program, args, kwargs, function=function, has_receiver=has_receiver, served=served)
     with _ONE_AT_A_TIME, beside(target) as temporary:
         entry = _settled(entry, wishes)
         if write == "onnx":
@@ -94,10 +98,11 @@ def entry_of(
     *,
     function: Any = None,
     has_receiver: bool = False,
+    served: tuple[Served, ...] = (),
 ) -> Entry:
     """A program with its example call; the arguments are those of `save_program`."""
     parameters = None if function is None else encode_parameters(function)
-    return Entry(program, args, kwargs or {}, parameters, 1 if has_receiver else 0)
+    return Entry(program, args, kwargs or {}, parameters, 1 if has_receiver else 0, served=served)
 
 
 def _settled(entry: Entry, wishes: Wishes) -> Entry:
@@ -106,7 +111,9 @@ def _settled(entry: Entry, wishes: Wishes) -> Entry:
         check_texts(entry.program)
         program, notes = wishes.settle(entry.program)
     checks = wishes.assertions == "return"
-    return replace(entry, program=program, notes=notes, returns_checks=checks, time_limit=wishes.time_limit)
+    served = () if wishes.max_iterations is not None else entry.served  # a bound is one for the example
+    entry = replace(entry, program=program, notes=notes, returns_checks=checks, served=served)
+    return replace(entry, time_limit=wishes.time_limit)
 
 
 def save_entries(

@@ -13,6 +13,7 @@ from tests.e2e.shipping.model import Arguments, Model, normal, tokens
 
 _GROWS = {"aoti": "SG402"}  # a loop carries a tensor or a list that grows
 _TOKENS = sg.InputSpec([None, None], torch.int64)
+_TEXTS = sg.InputSpec([sg.Dim("batch"), sg.Dim("length")], torch.int64)
 
 
 def _prompt(seed: int, batch: int, length: int) -> Arguments:
@@ -96,7 +97,7 @@ MODELS: Mapping[str, Model] = {
         lambda: text.Translator(text.t5(), eos=16, max_length=6),
         _text(0, 5, 3),
         (_text(1, 4, 4), _text(2, 3, 9, 6), _text(3, 7, 2)),
-        [_TOKENS, _TOKENS],
+        [_TEXTS, _TEXTS],
         _GROWS,
     ),
     "whisper_greedy": Model(

@@ -46,9 +46,10 @@ SUFFIXES = [".pt2", pytest.param(".onnx", marks=pytest.mark.slow), pytest.param(
 @pytest.mark.parametrize("size", [pytest.param(2, marks=pytest.mark.slow), 3, pytest.param(5, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_slices_of_any_size(function: object, size: int, suffix: str, tmp_path: Path) -> None:
-    sg.save(function, tmp_path / f"sliced{suffix}", args=(torch.ones(size),), input_spec=OPEN)
+    # A package would raise for one element: Inductor gives x[1:-1] of it a negative size.
+    spec = [sg.InputSpec([sg.Dim("n", min=2)])] if suffix == ".aoti.pt2" else OPEN
+    sg.save(function, tmp_path / f"sliced{suffix}", args=(torch.ones(size),), input_spec=spec)
     loaded = sg.load(tmp_path / f"sliced{suffix}", native=True)
-    # A package raises for one element: Inductor gives x[1:-1] of it a negative size.
     for each in (2, 3, 4, 7) if suffix == ".aoti.pt2" else (1, 2, 3, 4, 7):
         x = torch.arange(1.0, each + 1)
         torch.testing.assert_close(loaded(x), function(x))  # type: ignore[operator]
@@ -115,15 +116,28 @@ def test_a_file_in_python_takes_any_size(function: Any, size: int, tmp_path: Pat
 
 @pytest.mark.parametrize("function", [run_over, behind])
 @pytest.mark.parametrize("size", [2, 3, 7])
-def test_what_runs_over_a_slice_takes_what_it_was_made_for(function: Any, size: int, tmp_path: Path) -> None:
-    """How many elements there are may be decided by the size: a file gives what eager PyTorch does, or says no."""
-    sg.save(function, tmp_path / "sliced.py", args=(torch.arange(1.0, size + 1),), input_spec=OPEN)
-    written = getattr(python_module(tmp_path / "sliced.py"), function.__name__)
-    for each in (1, 2, 3, 4, 7):
+@pytest.mark.parametrize("suffix", [".py", ".pt2"])
+def test_what_runs_over_a_slice_takes_any_size_or_is_not_saved(
+    function: Any, size: int, suffix: str, tmp_path: Path
+) -> None:
+    """How many elements there are may be decided by the size of the example."""
+    path, made_for_it = tmp_path / f"sliced{suffix}", (function is run_over) == (size > 4)
+    if made_for_it:
+        with pytest.raises(sg.CaptureError, match=r"a program for x.shape\[0\] (<|>=) 4; for x") as raised:
+            sg.save(function, path, args=(torch.arange(1.0, size + 1),), input_spec=OPEN)
+        assert raised.value.reason.code == "SG501"
+        assert not path.exists()
+        return
+    sg.save(function, path, args=(torch.arange(1.0, size + 1),), input_spec=OPEN)
+    written = getattr(python_module(path), function.__name__) if suffix == ".py" else sg.load(path)
+    for each in (1, 2, 3, 4, 5, 7):
         x = torch.arange(1.0, each + 1)
-        try:
-            found = written(x)
-        except ValueError:
-            assert each != size
-        else:
-            torch.testing.assert_close(found, function(x))
+        torch.testing.assert_close(written(x), function(x))
+
+
+@pytest.mark.slow
+def test_a_package_that_would_not_take_a_size_is_not_written(tmp_path: Path) -> None:
+    path = tmp_path / "sliced.aoti.pt2"
+    with pytest.raises(sg.CaptureError, match=r"not serve every size .*: for x.shape\[0\] = 1"):
+        sg.save(inner, path, args=(torch.ones(3),), input_spec=OPEN)
+    assert not path.exists()

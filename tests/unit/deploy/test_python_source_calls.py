@@ -295,8 +295,13 @@ def of_one_size(x: Tensor, y: Tensor) -> Tensor:
     return x + y
 
 
-def test_a_size_that_torch_relies_on_is_checked(tmp_path: Path) -> None:
+def test_sizes_of_one_name_are_checked_and_others_are_stretched(tmp_path: Path) -> None:
     given = torch.randn(3, 16), torch.randn(3, 16)
     got = written(of_one_size, tmp_path, *given, input_spec=[sg.InputSpec([None, 16])] * 2)
-    with pytest.raises(ValueError, match=r"made for x.shape\[0\] == y.shape\[0\]"):
-        got(torch.randn(3, 16), torch.randn(1, 16))
+    x, y = torch.randn(3, 16), torch.randn(1, 16)
+    torch.testing.assert_close(got(x, y), x + y)
+    with pytest.raises(RuntimeError):
+        got(x, torch.randn(2, 16))
+    got = written(of_one_size, tmp_path, *given, input_spec=[sg.InputSpec([sg.Dim("n"), 16])] * 2)
+    with pytest.raises(ValueError, match=r"made for one size of 'n': x.shape\[0\] and y.shape\[0\]"):
+        got(x, y)

@@ -26,7 +26,7 @@ from stillgraph.deploy.exporting.loaded import LoadedProgram, LoadedPrograms
 from stillgraph.deploy.exporting.locating import line_of, located
 from stillgraph.deploy.exporting.shared_state import shared_places
 from stillgraph.deploy.exporting.torch_export import functional, summary
-from stillgraph.deploy.exporting.verification import check_artefact
+from stillgraph.deploy.exporting.verification import check_artefact, check_sizes
 from stillgraph.deploy.pt2.damage import check_sums
 from stillgraph.passes import pipeline
 from stillgraph.passes.kernels.hiding import GROWTH, OPEN_ATTENTION, OPEN_SEQUENCE, obstacle_to_inference, write_out
@@ -121,11 +121,18 @@ def _compiled(each: _Compiling, text: str) -> list[Any]:
 
 def _check(each: _Compiling, model: Model) -> None:
     entry, exported = each.entry, each.exported
-    given = [t.detach().clone() for t in values_of(exported.signature, entry.args, entry.kwargs)]
-    def run() -> list[torch.Tensor]:
-        return results_of(model(*given), exported.checks)
 
-    check_artefact(entry.program, run, entry.args, entry.kwargs, seconds=entry.time_limit)
+    def check(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        given = [t.detach().clone() for t in values_of(exported.signature, args, kwargs)]
+
+        def run() -> list[torch.Tensor]:
+            return results_of(model(*given), exported.checks)
+
+        check_artefact(entry.program, run, args, kwargs, seconds=entry.time_limit)
+
+    check(entry.args, entry.kwargs)
+    if not _written(each.program):  # else it has changed, and nothing puts it back
+        check_sizes(entry, check)
 
 
 def _check_sizes(entry: Entry) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from stillgraph.deploy.description.other_sizes import Served
 from stillgraph.program.program import Program
 
 Json = Any
@@ -24,6 +25,7 @@ class Entry:
         notes: what else to say of the file.
         returns_checks: whether the file gives what its assertions found instead of raising.
         time_limit: the seconds that the program, and then the file, may run on the example call; None for no bound.
+        served: sizes that the program serves besides the example's, and so the file is to.
     """
 
     program: Program
@@ -34,6 +36,7 @@ class Entry:
     notes: tuple[str, ...] = ()
     returns_checks: bool = False
     time_limit: float | None = None
+    served: tuple[Served, ...] = ()
 
 
 def check_names(names: Iterable[Any]) -> None:

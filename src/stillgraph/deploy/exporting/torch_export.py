@@ -22,6 +22,7 @@ from stillgraph.passes.regions.values import value_of
 from stillgraph.program.graphs import arguments, regions
 from stillgraph.program.input_spec import Dim as OurDim
 
+_LEAST = 2  # of a dimension that is not a constant: torch takes 0 and 1 for special in the export, not in the run
 _END = 2**63 - 1  # as far as a slice can go
 _LOGGERS = (
     "torch.export",
@@ -146,7 +147,8 @@ def _torch_dim(dim: OurDim | None, known: dict[OurDim, Dim]) -> Any:
     """Torch's object for a dimension: one object for those of one name."""
     if dim is None:
         return Dim.DYNAMIC
-    return known.setdefault(dim, Dim(dim.name, min=dim.min, max=dim.max))
+    least = max(dim.min or 0, _LEAST)
+    return known.setdefault(dim, Dim(dim.name, min=least, max=dim.max))
 
 
 def functional(module: fx.GraphModule, program: ExportedProgram, deepest: int | None = 2) -> ExportedProgram:

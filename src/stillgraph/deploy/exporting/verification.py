@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,9 +12,11 @@ from typing import Any
 import torch
 from torch import fx
 
-from stillgraph.core.diagnostics import ExampleTimeout, refuse
+from stillgraph.core.diagnostics import ExampleTimeout, ExportError, refuse
 from stillgraph.core.faults import unwinds
 from stillgraph.core.time_limit import TimeIsUp, time_limit
+from stillgraph.deploy.description.entries import Entry
+from stillgraph.deploy.description.other_sizes import OTHER_SIZES
 from stillgraph.deploy.description.signature import place_key, written_place
 from stillgraph.deploy.description.structure import leaves_of, leaves_that_count, of_widest_kind
 from stillgraph.deploy.exporting.iterations import check_iterations
@@ -78,6 +81,29 @@ def check_artefact(
     names += [f"what the artefact leaves in {name!r}" for name in places]
     for name, want, got, each in zip(names, expected, actual, drawn):  # without results there still is an output
         _compare(name, want, got, each)
+
+
+def check_sizes(entry: Entry, check: Callable[[tuple[Any, ...], dict[str, Any]], None]) -> None:
+    """See that an artefact gives what the program gives for other sizes than the example's.
+
+    Args:
+        entry: the program, and sizes that it serves.
+        check: compares the artefact with the program on a call, by `check_artefact`.
+
+    Raises:
+        ExportError: the artefact does not serve a size that the program serves.
+    """
+    for served in entry.served:
+        args, kwargs = served.call(entry.args, entry.kwargs)
+        with torch.random.fork_rng(devices=[]), torch.no_grad():
+            expected = _outcome(functools.partial(_reference, entry.program, args, kwargs, ()))
+        if isinstance(expected, BaseException):
+            continue  # as the function raises it
+        try:
+            check(args, kwargs)
+        except ExportError as error:
+            message = f"the file would not serve every size of an open dimension: for {served.text}, {error.message}"
+            raise refuse("SG501", message, location=entry.program.location, hint=OTHER_SIZES) from error
 
 
 @contextlib.contextmanager

@@ -23,7 +23,7 @@ from stillgraph.deploy.exporting.locating import line_of, operation_in
 from stillgraph.deploy.exporting.packing import Packed, pack
 from stillgraph.deploy.exporting.regions_apart import regions_apart
 from stillgraph.deploy.exporting.torch_export import export, quiet, summary
-from stillgraph.deploy.exporting.verification import check_artefact
+from stillgraph.deploy.exporting.verification import check_artefact, check_sizes
 from stillgraph.deploy.onnx import onnx_checks
 from stillgraph.deploy.onnx import onnx_naming as naming
 from stillgraph.deploy.onnx.onnx_checksum import BLANK, KEY, sealed
@@ -105,14 +105,18 @@ def write_onnx(entry: Entry, path: Path, opset: int | None = None) -> None:
     spell_out_numbers(exported.graph_module)
     made = _Model(program, packed, written, dims, describe(entry, packed), opset)
     _convert(exported, made, path)
-    given = [t.detach().clone() for t in values_of(packed.signature, entry.args, entry.kwargs)]
     places = {each.name: each.place for each in written}
 
-    def run() -> list[torch.Tensor]:
-        return onnx_checks.results(run_onnx(path, given), checks, len(written))
+    def check(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        given = [t.detach().clone() for t in values_of(packed.signature, args, kwargs)]
 
-    calls = entry.args, entry.kwargs
-    check_artefact(program, run, *calls, same_generator=False, written=places, seconds=entry.time_limit)
+        def run() -> list[torch.Tensor]:
+            return onnx_checks.results(run_onnx(path, given), checks, len(written))
+
+        check_artefact(program, run, args, kwargs, same_generator=False, written=places, seconds=entry.time_limit)
+
+    check(entry.args, entry.kwargs)
+    check_sizes(entry, check)
 
 
 def _check_numbers(packed: Packed) -> None:

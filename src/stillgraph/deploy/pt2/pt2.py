@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from collections.abc import Mapping
 from dataclasses import replace
@@ -23,7 +24,7 @@ from stillgraph.deploy.exporting.loaded import LoadedProgram, LoadedPrograms
 from stillgraph.deploy.exporting.locating import line_of, located, operation_in
 from stillgraph.deploy.exporting.shared_state import shared_places
 from stillgraph.deploy.exporting.torch_export import quiet, summary
-from stillgraph.deploy.exporting.verification import check_artefact
+from stillgraph.deploy.exporting.verification import check_artefact, check_sizes
 from stillgraph.deploy.pt2.torch_archive import ALONE, read, write
 
 _STRUCTURE = "stillgraph.json"
@@ -64,7 +65,7 @@ def write_pt2(entries: Mapping[str, Entry] | Entry, path: Path) -> None:
         written, _ = read(file)
     for name, entry in named.items():
         with located(entry.program):
-            _check(entry, exported[name], _module(written[models[name]]))
+            _check(entry, exported[name], written[models[name]])
 
 
 def _settled(entry: Entry) -> Entry:
@@ -86,17 +87,25 @@ def _write(path: Path, exported: Mapping[str, Exported], texts: Mapping[str, str
         raise refuse("SG402", message, location=location, hint=hint) from error
 
 
-def _check(entry: Entry, exported: Exported, module: torch.nn.Module) -> None:
-    given = [t.detach().clone() for t in values_of(exported.signature, entry.args, entry.kwargs)]
-    arguments = dict(zip((taken.name for taken in exported.signature.taken), given, strict=True))
+def _check(entry: Entry, exported: Exported, written: ExportedProgram) -> None:
+    module = _module(written)
 
-    def run() -> list[torch.Tensor]:
-        """The results, and then what the call leaves in its arguments and in the state."""
-        results = results_of(module(*given), exported.checks)
-        return [*results, *(arguments[name] if name in arguments else _tensor(module, name) for name in exported.kept)]
+    def check(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        with quiet():  # of what copies a pytree's structure
+            fresh = copy.deepcopy(module) if written.graph_signature.buffers_to_mutate else module
+        given = [t.detach().clone() for t in values_of(exported.signature, args, kwargs)]
+        arguments = dict(zip((taken.name for taken in exported.signature.taken), given, strict=True))
 
-    seconds = entry.time_limit
-    check_artefact(entry.program, run, entry.args, entry.kwargs, written=exported.kept, seconds=seconds)
+        def run() -> list[torch.Tensor]:
+            """The results, and then what the call leaves in its arguments and in the state."""
+            results = results_of(fresh(*given), exported.checks)
+            left = (arguments[name] if name in arguments else _tensor(fresh, name) for name in exported.kept)
+            return [*results, *left]
+
+        check_artefact(entry.program, run, args, kwargs, written=exported.kept, seconds=entry.time_limit)
+
+    check(entry.args, entry.kwargs)
+    check_sizes(entry, check)
 
 
 def load_pt2(path: Path) -> LoadedProgram | LoadedPrograms:

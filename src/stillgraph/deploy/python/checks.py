@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import ast
 import contextlib
-import dis
 import re
 from collections.abc import Iterable, Iterator
-from types import CodeType
 from typing import Any
 
 import torch
-from torch.nn.modules import module as modules
 
 from stillgraph.core.diagnostics import ExportError, refuse
 from stillgraph.deploy.description.signature import place_key, written_place
@@ -71,9 +68,7 @@ def checks_of(program: Program, places: Places, spelling: Spelling) -> list[str]
     lines += _state_checks(program, places, spelling)
     lines += _dim_checks(program, places, spelling)
     for guard in program.guards:
-        if not isinstance(guard, SizeGuard) or is_needless(guard, program):
-            continue
-        if all(is_given(source, receiver) for _, source, _ in guard.sizes):
+        if isinstance(guard, SizeGuard) and all(is_given(source, receiver) for _, source, _ in guard.sizes):
             lines += _size_check(guard, places.text)
     lines += [line for guard in program.guards for line in _identity_checks(guard, places, spelling)]
     lines += _grad_mode_check(program, places, spelling)
@@ -259,69 +254,6 @@ def size_condition(guard: SizeGuard, text: Any) -> str | None:
     except SyntaxError:
         return None
     return None if calls else condition
-
-
-def is_needless(guard: SizeGuard, program: Program) -> bool:
-    """Whether a condition on open sizes is torch's alone: on which side of a number one is, in code that asks for none.
-
-    Broadcasting and where slices end are decided with it. The operations of the file decide that for themselves. In
-    code that runs over something, the number of elements may hang on it: there only that a size is not 1 is torch's.
-    """
-    is_side = re.search(r" (!=|[<>]=?) | == 1$", guard.expression) is not None and "%" not in guard.expression
-    is_not_one = re.fullmatch(r"\w+ (!= [01]|>= [12]|> [01])|[12] <= \w+|[01] < \w+", guard.expression) is not None
-    codes = [guard.code for guard in program.guards if isinstance(guard, FunctionGuard)]
-    codes = [code for code in codes if code.co_filename != modules.__file__]
-    if not is_side or not codes or any(map(_asks_sizes, codes)):
-        return False
-    return is_not_one or not any(map(_runs_over, codes))
-
-
-_SIZES = frozenset(
-    (
-        *("shape", "size", "dim", "ndim", "numel", "nelement", "len", "stride", "squeeze", "is_contiguous"),
-        *("unbind", "tolist", "numpy", "getattr", "data_ptr", "storage", "untyped_storage", "element_size"),
-        *("nbytes", "is_same_size", "broadcast_shapes", "__len__", "__getattr__"),
-    )
-)
-"""Names that tell the size, rank or layout of a tensor."""
-
-_PARTS = frozenset(
-    (
-        *("chunk", "split", "tensor_split", "hsplit", "vsplit", "dsplit", "unsafe_chunk", "unsafe_split"),
-        *("split_with_sizes", "unfold", "unflatten"),
-    )
-)
-"""Names of what gives a number of parts."""
-
-_RUNNING = frozenset(
-    (
-        *("GET_ITER", "FOR_ITER", "UNPACK_SEQUENCE", "UNPACK_EX", "LIST_EXTEND", "SET_UPDATE", "CALL_FUNCTION_EX"),
-        *("CONTAINS_OP", "MATCH_SEQUENCE", "YIELD_VALUE", "SEND", "GET_YIELD_FROM_ITER"),
-    )
-)
-_CONSUMING = frozenset(
-    (
-        *("zip", "enumerate", "list", "tuple", "set", "frozenset", "dict", "sum", "max", "min", "any", "all", "map"),
-        *("filter", "sorted", "reversed", "iter", "next", "range", "itertools", "functools", "operator", "math"),
-    )
-)
-"""Python's own names of what may ask how many elements something has."""
-
-
-def _asks_sizes(code: CodeType) -> bool:
-    """Whether code names anything that tells sizes, ranks or layouts."""
-    inner = (each for each in code.co_consts if isinstance(each, CodeType))
-    return not _SIZES.isdisjoint(code.co_names) or any(map(_asks_sizes, inner))
-
-
-def _runs_over(code: CodeType) -> bool:
-    """Whether code may run over the elements or parts of something."""
-    if not _PARTS.isdisjoint(code.co_names):
-        return True
-    steps = list(dis.get_instructions(code))
-    if any(step.opname in _RUNNING or ("GLOBAL" in step.opname and step.argval in _CONSUMING) for step in steps):
-        return True
-    return any(map(_runs_over, (each for each in code.co_consts if isinstance(each, CodeType))))
 
 
 def _size_check(guard: SizeGuard, text: Any) -> list[str]:

@@ -9,7 +9,7 @@ import torch
 
 from stillgraph.core.lookup import is_exactly
 from stillgraph.deploy.python.calls import Call, is_given
-from stillgraph.deploy.python.checks import is_needless, size_condition
+from stillgraph.deploy.python.checks import size_condition
 from stillgraph.deploy.python.lines import place_text
 from stillgraph.deploy.python.places import Places
 from stillgraph.deploy.python.style import Style
@@ -78,7 +78,7 @@ def _assumptions(program: Program, call: Call, places: Places) -> list[str]:
             case ModeGuard(context=context, default_dtype=dtype):
                 found += [] if dtype == torch.float32 else [f"the default dtype is {dtype}"]
                 found += [str(autocast) for autocast in context.autocast]
-            case SizeGuard() if not is_needless(guard, program):
+            case SizeGuard():
                 condition = size_condition(guard, lambda source: _shown(source, call, places))
                 found.append(condition or str(guard))
             case FactGuard(source=source) if is_given(source, call.receiver):

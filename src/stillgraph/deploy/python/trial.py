@@ -6,6 +6,7 @@ import ast
 import builtins
 import contextlib
 import copy
+import functools
 import logging
 import os
 import sys
@@ -21,6 +22,7 @@ from torch import nn
 
 from stillgraph.core.diagnostics import ExportError
 from stillgraph.core.faults import unwinds
+from stillgraph.deploy.description.other_sizes import Served
 from stillgraph.deploy.description.signature import place_key, written_place
 from stillgraph.deploy.pt2.patient import patient
 from stillgraph.deploy.python.calls import is_given
@@ -41,14 +43,21 @@ _SEED = 20240229
 
 @dataclass(frozen=True)
 class Wrong:
-    """What is wrong with a file; ``raised``: it cannot be run."""
+    """What is wrong with a file; ``raised``: it cannot be run; ``sizes``: with which, if not with the example's."""
 
     text: str
     raised: bool
+    sizes: str = ""
 
 
 def try_out(
-    program: Program, file: File, path: Path, weights: Path, args: tuple[Any, ...], kwargs: dict[str, Any]
+    program: Program,
+    file: File,
+    path: Path,
+    weights: Path,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    served: Sequence[Served] = (),
 ) -> Wrong | None:
     """Write a file and compare what it does with what the program does.
 
@@ -58,6 +67,7 @@ def try_out(
     Args:
         path, weights: where the file and its weights are written.
         args, kwargs: the example call, a receiver first.
+        served: sizes that the program serves besides the example's.
     """
     path.write_text(file.text, encoding="utf-8")
     if file.weights:
@@ -69,7 +79,21 @@ def try_out(
         wrong = difference(expected, actual)
         if wrong is not None:
             return Wrong(wrong, isinstance(actual, BaseException))
-        return _on_other_values(call, module)
+        return _on_other_values(call, module) or _on_other_sizes(call, module, served)
+
+
+def _on_other_sizes(call: _Call, module: ModuleType, served: Sequence[Served]) -> Wrong | None:
+    for each in served:
+        args, kwargs = each.call(call.args, call.kwargs)
+        other = replace(call, args=args, kwargs=kwargs)
+        expected = _outcome(other.expected)
+        if isinstance(expected, BaseException):
+            continue  # as the function raises it
+        actual = _outcome(functools.partial(other.actual, module))
+        wrong = difference(expected, actual)
+        if wrong is not None:
+            return Wrong(wrong, isinstance(actual, BaseException), each.text)
+    return None
 
 
 def _on_other_values(call: _Call, module: ModuleType) -> Wrong | None:

@@ -12,6 +12,7 @@ from torch import nn
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.deploy.description.left_behind import refuse_absent, refuse_advanced, refuse_shared, without_persistence
+from stillgraph.deploy.description.other_sizes import OTHER_SIZES, Served
 from stillgraph.deploy.exporting.verification import example_run
 from stillgraph.deploy.python.file import file_of
 from stillgraph.deploy.python.style import Style, style_of
@@ -29,6 +30,7 @@ def write_python(
     receiver: int,
     control_flow: str | None,
     seconds: float | None = None,
+    served: tuple[Served, ...] = (),
 ) -> None:
     """Save a program as Python source, and its weights beside it.
 
@@ -40,6 +42,7 @@ def write_python(
         receiver: 1 if ``args[0]`` is the receiver.
         control_flow: ``"torch"``, ``"python"``, or None for torch's operators wherever they say the same.
         seconds: how long a trial of the file may run on the example call; None for no bound.
+        served: sizes that the program serves besides the example's.
 
     Raises:
         ExportError: Python with torch alone cannot say what the program does, or the file differs from it.
@@ -59,13 +62,16 @@ def write_python(
         paths = folder / target.name, folder / weights_name
         file = file_of(program, style, args, kwargs, function, receiver, weights_name)
         with example_run(program, seconds):
-            wrong = try_out(program, file, *paths, args, kwargs)
+            wrong = try_out(program, file, *paths, args, kwargs, served)
         if wrong is not None and style.torch and control_flow is None:
             verb = "do not take it" if wrong.raised else "give something else"
             style = Style(False, program, f"torch's operators {verb} ({wrong.text})")
             file = file_of(program, style, args, kwargs, function, receiver, weights_name)
             with example_run(program, seconds):
-                wrong = try_out(program, file, *paths, args, kwargs)
+                wrong = try_out(program, file, *paths, args, kwargs, served)
+        if wrong is not None and wrong.sizes:
+            message = f"the file would not serve every size of an open dimension: for {wrong.sizes}, {wrong.text}"
+            raise refuse("SG501", message, location=program.location, hint=OTHER_SIZES)
         if wrong is not None and wrong.raised and style.torch:
             message = f"torch.cond and while_loop cannot express this: {wrong.text}"
             raise refuse("SG402", message, location=program.location)

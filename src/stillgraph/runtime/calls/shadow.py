@@ -77,9 +77,8 @@ class ShadowCheck:
             raise error.located(call.program.location) from error.__cause__
 
     def _compare(self, call: CapturedCall, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        _refuse_what_acts(call.program)
         visits = None if call.visits is None else list(call.visits)
-        world = World(self.function, args, kwargs, held_objects(call.program))
+        world = self._world(call, args, kwargs)
         try:
             eager = self._eager(world)
             found = differences(self._program(world, call), eager)
@@ -88,6 +87,23 @@ class ShadowCheck:
         finally:
             if call.visits is not None and visits is not None:
                 call.visits[:] = visits
+
+    def outcomes(self, call: CapturedCall, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Outcome, Outcome]:
+        """What a program, and then eager PyTorch, makes of a call that the program need not fit.
+
+        Raises:
+            CheckError: the two cannot be compared (SG503).
+        """
+        world = self._world(call, args, kwargs)
+        return self._program(world, call), self._eager(world)
+
+    def of_program(self, call: CapturedCall, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Outcome:
+        """What a program makes of a call that it need not fit."""
+        return self._program(self._world(call, args, kwargs), call)
+
+    def _world(self, call: CapturedCall, args: tuple[Any, ...], kwargs: dict[str, Any]) -> World:
+        _refuse_what_acts(call.program)
+        return World(self.function, args, kwargs, held_objects(call.program))
 
     def _refuse(self, world: World, call: CapturedCall, eager: Outcome, found: list[str]) -> None:
         again = differences(self._eager(world), eager)
