@@ -300,7 +300,7 @@ def test_sizes_of_one_name_are_checked_and_others_are_stretched(tmp_path: Path) 
     got = written(of_one_size, tmp_path, *given, input_spec=[sg.InputSpec([None, 16])] * 2)
     x, y = torch.randn(3, 16), torch.randn(1, 16)
     torch.testing.assert_close(got(x, y), x + y)
-    with pytest.raises(RuntimeError):
+    with pytest.raises(RuntimeError, match=r"size of tensor a \(3\) must match the size of tensor b \(2\)"):
         got(x, torch.randn(2, 16))
     got = written(of_one_size, tmp_path, *given, input_spec=[sg.InputSpec([sg.Dim("n"), 16])] * 2)
     with pytest.raises(ValueError, match=r"made for one size of 'n': x.shape\[0\] and y.shape\[0\]"):

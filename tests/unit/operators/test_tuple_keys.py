@@ -32,7 +32,7 @@ def blocked(x: Tensor, index: Tensor) -> Any:
     seen: set[tuple[int, int]] = set()
     repeats = 0
     ids = index.tolist()
-    for a, b in zip(ids, ids[1:]):  # noqa: RUF007 (as people write it)
+    for a, b in zip(ids, ids[1:]):  # noqa: RUF007  # as people write it
         if (a, b) in seen:
             repeats += 1
         seen.add((a, b))

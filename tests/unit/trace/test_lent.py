@@ -148,9 +148,9 @@ def by_several_names() -> Made:
 
 def a_module() -> Made:
     module = types.ModuleType("of_numbers")
-    module.numbers = iter(range(1, 30))  # type: ignore[attr-defined]
+    module.numbers = iter(range(1, 30))  # type: ignore[attr-defined]  # of a module that is made here
     draw = sg.not_to_static(lambda: next(module.numbers))
-    return lambda x: x * draw() + next(module.numbers), [module.numbers]  # type: ignore[attr-defined]
+    return lambda x: x * draw() + next(module.numbers), [module.numbers]  # type: ignore[attr-defined]  # as above
 
 
 def a_global() -> Made:
