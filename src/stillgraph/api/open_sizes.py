@@ -32,6 +32,7 @@ from stillgraph.deploy.description.other_sizes import (
 )
 from stillgraph.deploy.python.variants import Change, changes_for, is_within
 from stillgraph.program.guards import Argument, SizeGuard
+from stillgraph.program.operations import act
 from stillgraph.program.program import Program
 from stillgraph.runtime.calls.beside import Beside
 from stillgraph.runtime.calls.static_function import StaticFunction
@@ -48,6 +49,7 @@ def of_every_size(program: Program, target: Any, args: Args, kwargs: Kwargs) -> 
     """A program without the conditions on sizes that it does not need, and some sizes that it serves.
 
     Where the function raises an exception for the sizes that a condition rules out, or nothing was found out, it stays.
+    So does each condition of a program that does something to the world outside: it is not run to find out.
 
     Args:
         program: as captured, to be kept in a file.
@@ -60,7 +62,9 @@ def of_every_size(program: Program, target: Any, args: Args, kwargs: Kwargs) -> 
     function, args = function_of(target, args)
     example = open_sizes(program, args, kwargs)
     guards = [guard for guard in program.guards if isinstance(guard, SizeGuard)]
-    if not example or not {(source, dim) for guard in guards for _, source, dim in guard.sizes} <= example.keys():
+    acts = any(node.target is act for region in program.regions for node in region.graph.nodes)
+    related = {(source, dim) for guard in guards for _, source, dim in guard.sizes}
+    if acts or not example or not related <= example.keys():
         return program, ()
     names = _Names(parameter_names(function), example)
     trial = _Trial(Beside.of(program, function, args, kwargs, functools.partial(enable_to_static, False)), args, kwargs)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 import stillgraph as sg
+from stillgraph.api import open_sizes
 from tests.cases.harness import python_module
 
 Function = Callable[..., Any]
@@ -207,3 +209,38 @@ def test_a_function_that_never_ends_for_another_size_is_saved(tmp_path: Path) ->
     file = save(doubled, tmp_path / "file.pt2", 3)
     for each in (1, 2, 30):
         torch.testing.assert_close(file(torch.ones(each)), doubled(torch.ones(each)))
+
+
+def telling(x: Tensor) -> Tensor:
+    print("the inner ones of", x.shape[0])
+    y = x[1:-1]
+    return y + y.flip(0)
+
+
+@pytest.mark.parametrize("suffix", [".py", ".pt2"])
+@pytest.mark.filterwarnings("ignore:.*does not print")
+def test_trials_show_nothing(suffix: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    save(telling, tmp_path / f"file{suffix}", 3)
+    assert capsys.readouterr() == ("", "")
+
+
+MADE: list[str] = []
+
+
+def making(x: Tensor) -> Tensor:
+    os.makedirs(os.path.join(MADE[0], "made"), exist_ok=True)
+    y = x[1:-1]
+    return y + y.flip(0)
+
+
+def test_what_does_something_outside_is_not_run_with_other_sizes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*args: Any) -> None:
+        raise AssertionError("it is run beside eager PyTorch")
+
+    monkeypatch.setattr(open_sizes.Beside, "of", refuse)
+    MADE[:] = [str(tmp_path)]
+    save(making, tmp_path / "file.py", 3)
+    with pytest.raises(AssertionError, match="beside eager"):
+        save(neighbours, tmp_path / "other.py", 3)

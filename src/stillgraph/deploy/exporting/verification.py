@@ -14,6 +14,7 @@ from torch import fx
 
 from stillgraph.core.diagnostics import ExampleTimeout, ExportError, refuse
 from stillgraph.core.faults import unwinds
+from stillgraph.core.quiet import quiet
 from stillgraph.core.time_limit import TimeIsUp, time_limit
 from stillgraph.deploy.description.entries import Entry
 from stillgraph.deploy.description.other_sizes import OTHER_SIZES
@@ -62,7 +63,7 @@ def check_artefact(
         ExampleTimeout: they run for longer than they may.
     """
     places = written or {}
-    with example_run(program, seconds), torch.random.fork_rng(devices=[]), torch.no_grad():
+    with example_run(program, seconds), torch.random.fork_rng(devices=[]), torch.no_grad(), quiet():
         torch.manual_seed(_SEED)
         expected = _outcome(lambda: _reference(program, args, kwargs, [*places.values()]))
         torch.manual_seed(_SEED)
@@ -95,7 +96,7 @@ def check_sizes(entry: Entry, check: Callable[[tuple[Any, ...], dict[str, Any]],
     """
     for served in entry.served:
         args, kwargs = served.call(entry.args, entry.kwargs)
-        with torch.random.fork_rng(devices=[]), torch.no_grad():
+        with torch.random.fork_rng(devices=[]), torch.no_grad(), quiet():
             expected = _outcome(functools.partial(_reference, entry.program, args, kwargs, ()))
         if isinstance(expected, BaseException):
             continue  # as the function raises it

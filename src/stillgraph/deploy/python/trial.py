@@ -7,10 +7,7 @@ import builtins
 import contextlib
 import copy
 import functools
-import logging
-import os
 import sys
-import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,6 +19,7 @@ from torch import nn
 
 from stillgraph.core.diagnostics import ExportError
 from stillgraph.core.faults import unwinds
+from stillgraph.core.quiet import quiet
 from stillgraph.deploy.description.other_sizes import Served
 from stillgraph.deploy.description.signature import place_key, written_place
 from stillgraph.deploy.pt2.patient import patient
@@ -190,7 +188,7 @@ class _Call:
         """What the file gives and leaves behind."""
         places = self.file.places
         given, named = self.copies()
-        with _modes(self.program), _quiet():
+        with _modes(self.program), quiet():
             function = _called(module, self.file)
             result = function(*given, **named)
         everything = (function, *given) if places.call.receiver else given
@@ -209,7 +207,7 @@ class _Call:
                 fresh = value.detach().clone().requires_grad_(value.requires_grad)
                 value = copies.setdefault(id(value), fresh)
             inputs.append(value)
-        with _modes(program), _quiet():
+        with _modes(program), quiet():
             outputs = lower(program, None).run(*inputs)
         kept: dict[Any, SimpleNamespace] = {}
         effects = [each for effect in program.effects if (each := _on_copies(effect, places, kept)) is not None]
@@ -279,20 +277,3 @@ def _modes(program: Program) -> Any:
             if isinstance(guard, ModeGuard):
                 stack.enter_context(entered(guard.context))
         yield
-
-
-@contextlib.contextmanager
-def _quiet() -> Any:
-    level = logging.root.manager.disable
-    with (
-        open(os.devnull, "w", encoding="utf-8") as nothing,
-        contextlib.redirect_stdout(nothing),
-        contextlib.redirect_stderr(nothing),
-        warnings.catch_warnings(),
-    ):
-        warnings.simplefilter("ignore")
-        logging.disable(logging.CRITICAL)
-        try:
-            yield
-        finally:
-            logging.disable(level)
