@@ -37,6 +37,36 @@ def turned(x: Tensor, c: Tensor) -> Tensor:
     return kept.transpose(1, 2).contiguous() + c
 
 
+def laid_otherwise(x: Tensor, c: Tensor) -> Tensor:
+    kept = x[:, x[0] > 0]
+    if c > 0:
+        y = kept.t()
+    else:
+        y = (kept * 2).t()
+    return y + 1
+
+
+def of_known_sizes(x: Tensor, c: Tensor) -> Tensor:
+    if c > 0:
+        y = x.t()
+    else:
+        y = (x * 2).t()
+    return y + 1
+
+
+def masked(x: Tensor, c: Tensor) -> Tensor:
+    """As the masks of transformers' decoders: there is one or none, made by one of two functions and expanded."""
+    text = x[0][x[0] > 0]
+    n = text.shape[0]
+    q, k = torch.arange(n)[None, None, :, None], torch.arange(n)[None, None, None, :]
+    positions = torch.arange(n)[None].expand(1, -1) if c != -1 else torch.zeros_like(text, dtype=torch.int64)[None]
+    mask = None
+    if not bool(c > 1):
+        m = k <= q if c > 0 else positions[0][q] == positions[0][k]
+        mask = m.expand(1, -1, n, n)
+    return text.sum() if mask is None else torch.where(mask, text, 0.0).sum()
+
+
 class Counting(nn.Module):
     """What it writes to makes torch trace the program once more."""
 
@@ -63,10 +93,14 @@ INPUTS = [
 
 
 FAST = {("doubled", ".pt2"), ("repeated", ".onnx"), ("Counting", ".pt2")}
+FAST |= {("laid_otherwise", ".pt2"), ("of_known_sizes", ".onnx"), ("masked", ".pt2")}
 MAKERS: dict[str, Callable[[], Any]] = {
     "doubled": lambda: doubled,
     "repeated": lambda: repeated,
     "turned": lambda: turned,
+    "laid_otherwise": lambda: laid_otherwise,
+    "of_known_sizes": lambda: of_known_sizes,
+    "masked": lambda: masked,
     "Counting": Counting,
 }
 FILES = [(name, suffix) for name in MAKERS for suffix in (".pt2", ".onnx")]

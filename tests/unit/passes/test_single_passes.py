@@ -19,7 +19,7 @@ from stillgraph.passes.kernels.modes import settle_modes
 from stillgraph.passes.lists.optionals import split_optionals
 from stillgraph.passes.regions.dead_code import drop_dead_code
 from stillgraph.passes.regions.operands import tidy_operands
-from stillgraph.passes.regions.regions import Branch, Loop, all_regions, controls, outputs
+from stillgraph.passes.regions.regions import Branch, Loop, all_regions, controls, outputs, results
 from stillgraph.passes.regions.values import storage_of
 from stillgraph.passes.state.aliases import separate_aliases
 from stillgraph.passes.state.growing import growing_loop, hide_growth
@@ -294,6 +294,23 @@ def test_operands_are_handed_over_once() -> None:
     for control in controls(lowered.graph):
         assert len(set(control.operands)) == len(control.operands)
     assert tidy_operands(lowered) is not lowered
+
+
+def test_nothing_is_handed_out_that_nobody_uses() -> None:
+    def optional(x: Tensor, p: Tensor) -> Tensor:
+        if p:
+            scale, shift, unused = x.sum(), None, x * 2
+        else:
+            scale, shift, unused = x.mean(), x + 1, x * 3
+        again = unused if shift is None else None
+        return x * scale if again is None else x * scale + 1
+
+    lowered = pipeline.run(sg.export(optional, (X, P)))
+    for control in controls(lowered.graph):
+        assert all(control.node.meta["val"][index] is not None for index in results(control.node))
+        assert len(results(control.node)) == len(control.node.meta["val"])
+    for p in (P, ~P):
+        torch.testing.assert_close(run(lowered, (X, p)), [optional(X, p)])
 
 
 def test_an_unknown_size_leads() -> None:

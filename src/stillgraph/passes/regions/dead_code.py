@@ -19,10 +19,15 @@ def drop_dead_code(program: Program) -> Program:
     """
     fresh = copied(program)
     for module in all_regions(fresh.graph):
-        for node in reversed(list(module.graph.nodes)):
-            if not node.users and _is_pure(module, node):
-                module.graph.erase_node(node)
+        sweep(module)
     return fresh
+
+
+def sweep(module: fx.GraphModule) -> None:
+    """Drop the dead code of one region, but not of those in it."""
+    for node in reversed(list(module.graph.nodes)):
+        if not node.users and _is_pure(module, node):
+            module.graph.erase_node(node)
 
 
 def _is_pure(module: fx.GraphModule, node: fx.Node) -> bool:

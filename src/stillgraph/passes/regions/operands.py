@@ -1,19 +1,20 @@
-"""What branches and loops are handed: each value once, and only what they use."""
+"""What branches and loops are handed: each value once, and only what they use; and what branches hand out."""
 
 from __future__ import annotations
 
 from torch import fx
 
-from stillgraph.passes.regions.regions import Branch, Control, Loop, controls, copied, placeholders
+from stillgraph.passes.regions.dead_code import sweep
+from stillgraph.passes.regions.regions import Branch, Control, Loop, controls, copied, placeholders, results
 from stillgraph.program.program import Program
 
 
 def tidy_operands(program: Program) -> Program:
-    """Hand nothing to a branch or loop twice, nor what none of its regions uses.
+    """Hand nothing to a branch or loop twice, nor what none of its regions uses; nothing out of a branch for nobody.
 
     ::
 
-        if p (x, x, y): return a + b     →     if p (x): return a + a
+        y, _ = if p (x, x, z): return a + b, b     →     y = if p (x): return a + a
     """
     fresh = copied(program)
     _region(fresh.graph)
@@ -21,11 +22,22 @@ def tidy_operands(program: Program) -> Program:
 
 
 def _region(module: fx.GraphModule) -> None:
-    for control in controls(module):
+    for control in reversed([*controls(module)]):
+        if isinstance(control, Branch):
+            _hand_out_used(control)
         _merge(control)
         for region in control.regions:
             _region(region)
         _drop_unused(control)
+
+
+def _hand_out_used(branch: Branch) -> None:
+    used = [index for index, result in sorted(results(branch.node).items()) if result.users]
+    if not used or len(used) == len(branch.node.meta["val"]):
+        return  # without any it is there for what it does
+    branch.keep_outputs(used)
+    for arm in branch.arms:
+        sweep(arm)
 
 
 def _inner(control: Control, index: int) -> list[fx.Node]:

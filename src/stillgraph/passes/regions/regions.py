@@ -161,6 +161,18 @@ class Branch:
             set_outputs(arm, [*outputs(arm), given])
         return add_result(self.node, value)
 
+    def keep_outputs(self, kept: Sequence[int]) -> None:
+        """Hand nothing out but the results at some positions; nobody uses the others."""
+        for arm in self.arms:
+            given = outputs(arm)
+            set_outputs(arm, [given[index] for index in kept])
+        for index, result in results(self.node).items():
+            if index in kept:
+                result.args = (self.node, kept.index(index))
+            else:
+                self.node.graph.erase_node(result)
+        self.node.meta["val"] = tuple(self.node.meta["val"][index] for index in kept)
+
 
 @dataclass(frozen=True)
 class Loop:
