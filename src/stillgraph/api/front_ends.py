@@ -99,11 +99,12 @@ def _convert(function: FunctionType, watched: frozenset[str], tries: bool) -> Co
 
 def _convert_inside_out(function: FunctionType, watched: frozenset[str], tries: bool) -> Turned | None:
     try:
-        return _turn_inside_out(function, watched, tries)
+        turned = _turn_inside_out(function, watched, tries)
     except (CaptureError, Refusal) as error:
         if not _lacks_source(error):
             raise
-        return _interpret_inside_out(function, watched, tries)
+        turned = None
+    return _interpret_inside_out(function, watched, tries) if turned is None else turned  # it knows more expressions
 
 
 BYTECODE = FrontEnd(_interpret, _interpret_inside_out, is_converted, SETTINGS.skips)

@@ -13,7 +13,15 @@ After::
         for chunk in chunks:
             if chunk.max() > threshold:
                 if emit_1(chunk):           # the body of the loop over the generator; whether it left that loop
-                    return
+                    return emit_1.nothing
+
+What another generator gives is taken from what says so::
+
+    count = yield from others(chunks)       given_1 = emit_1.delegated(others(chunks))
+                                            for item_1 in given_1.items:
+                                                if emit_1(item_1):
+                                                    return emit_1.nothing
+                                            count = given_1.value
 
 The result is rewritten like any other function. This is possible where nothing can tell the difference: each ``yield``
 is a statement, and none stands inside ``with`` or ``try``, which would see what the loop's body raises.
@@ -121,7 +129,33 @@ def _twin(node: ast.FunctionDef, names: Names) -> InsideOut | None:
 
 
 def _block(nodes: list[ast.stmt], emit: str, names: Names) -> list[ast.stmt]:
-    return [_statement(node, emit, names) for node in nodes]
+    return [each for node in nodes for each in (_delegating(node, emit, names) or [_statement(node, emit, names)])]
+
+
+def _delegating(node: ast.stmt, emit: str, names: Names) -> list[ast.stmt]:
+    """The statements for one that does something with all of the value of a ``yield from``; empty for any other."""
+    match node:
+        case (ast.Assign() | ast.AnnAssign() | ast.Return()) as taking if isinstance(taking.value, ast.YieldFrom):
+            iterable = taking.value.value
+            if _yields(iterable) or any(_yields(child) for child in child_nodes(node) if child is not taking.value):
+                raise _NotPossible
+            given = names.fresh("given")
+            made = build.call(_attribute(emit, "delegated", iterable), [iterable], iterable)
+            loop = _loop(_attribute(given, "items", iterable), emit, names, node)
+            taken = with_fields(node, value=_attribute(given, "value", node))
+            return [build.assign(given, made, iterable), loop, taken]
+    return []
+
+
+def _loop(iterable: ast.expr, emit: str, names: Names, at: ast.stmt) -> ast.For:
+    """A loop that hands out all of an iterable."""
+    item = names.fresh("item")
+    body = [_leave_if(emit, build.load(item, iterable), at)]
+    return ast.For(build.store(item, iterable), iterable, body, [], None, **build.span(at))
+
+
+def _attribute(name: str, attribute: str, at: build.Located) -> ast.Attribute:
+    return ast.Attribute(build.load(name, at), attribute, ast.Load(), **build.span(at))
 
 
 def _statement(node: ast.stmt, emit: str, names: Names) -> ast.stmt:
@@ -129,9 +163,7 @@ def _statement(node: ast.stmt, emit: str, names: Names) -> ast.stmt:
         case ast.Expr(value=ast.Yield(value=value)):
             return _leave_if(emit, value or build.constant(None, node), node)
         case ast.Expr(value=ast.YieldFrom(value=iterable)) if not _yields(iterable):
-            item = names.fresh("item")
-            body = [_leave_if(emit, build.load(item, iterable), node)]
-            return ast.For(build.store(item, iterable), iterable, body, [], None, **build.span(node))
+            return _loop(iterable, emit, names, node)
         case ast.If() | ast.For() | ast.While():
             if any(_yields(child) for child in child_nodes(node) if not isinstance(child, ast.stmt)):
                 raise _NotPossible
@@ -147,7 +179,7 @@ def _leave_if(emit: str, value: ast.expr, at: ast.stmt) -> ast.stmt:
     if _yields(value):
         raise _NotPossible
     test = build.call(build.load(emit, value), [value], value)
-    return ast.If(test, [ast.Return(None, **build.span(at))], [], **build.span(at))
+    return ast.If(test, [ast.Return(_attribute(emit, "nothing", at), **build.span(at))], [], **build.span(at))
 
 
 def _yields(node: ast.AST) -> bool:

@@ -196,3 +196,57 @@ def test_a_refused_loop_leaves_no_traces() -> None:
         sg.to_static(writes, backend="eager")(x)
     assert values == [1]
     assert torch.equal(x, P)
+
+
+# ---- loops that nothing but their bodies end
+def returned(x: Tensor) -> Any:
+    while True:
+        x = x + 1
+        if x.sum() > 5:
+            return x, {"sum": x.sum()}
+
+
+def returned_from_within(x: Tensor) -> Any:
+    while True:
+        while True:
+            x = x + 1
+            if x.sum() > 5:
+                return [x, 1]
+            if x.sum() > 3:
+                break
+        x = x + 1
+
+
+def returned_or_left(x: Tensor) -> Any:
+    while True:
+        x = x + 1
+        if x.sum() > 9:
+            break
+        if x.sum() == 4:
+            return x, 5
+    return x, 6
+
+
+@pytest.mark.parametrize("function", [returned, returned_from_within, returned_or_left])
+def test_what_an_endless_loop_returns_is_certain(function: Any) -> None:
+    def taken_apart(x: Tensor) -> Any:
+        first, second = function(x)
+        return first, second
+
+    agree(taken_apart, P, N, P * 0.1)
+
+
+def test_an_endless_loop_whose_results_have_no_join_is_refused() -> None:
+    def until(x: Tensor) -> Any:
+        while True:
+            x = x + 1
+            if x.sum() > 5:
+                return x, {"sum": x.sum()}
+            if x.sum() > 3:
+                return None
+
+    def function(x: Tensor) -> Any:
+        found = until(x)
+        return x if found is None else found[0]
+
+    assert refusal(function, torch.ones(2)).reason.code == "SG203"

@@ -68,10 +68,7 @@ class Prepared(Holder):
 
     @functools.cached_property
     def delegations(self) -> dict[int, int]:
-        """By the instruction that asks for the iterator of each, ``yield from`` statements: where they end.
-
-        Only those of whose value nothing is made.
-        """
+        """By the instruction that asks for the iterator of each ``yield from``: where it ends, with a value."""
         names = [each.name for each in self.decoded.instructions]
         return {i: i + len(_DELEGATES) for i in range(len(names)) if names[i : i + len(_DELEGATES)] == _DELEGATES}
 
@@ -125,7 +122,7 @@ class Prepared(Holder):
 
 
 _UNBINDS = [("LOAD_CONST", f"STORE_{kind}", f"DELETE_{kind}", "RERAISE") for kind in ("FAST", "DEREF")]
-_DELEGATES = ["GET_YIELD_FROM_ITER", "LOAD_CONST", "SEND", "YIELD_VALUE", "JUMP", "END_SEND", "POP_TOP"]
+_DELEGATES = ["GET_YIELD_FROM_ITER", "LOAD_CONST", "SEND", "YIELD_VALUE", "JUMP", "END_SEND"]
 _SPARE = 4  # what decoding adds
 
 _known: IdentityCache[CodeType, Prepared] = IdentityCache()

@@ -39,7 +39,9 @@ def _loop(frame: Frame, header: int, stops: Stops) -> tuple[bool, Exit | None]:
     inner = {index: Stop(BREAK, flag) for index, flag in flags.items()}
     keeps, drops = places(frame, found.nodes, frozenset(inner), found.exits, [header, *stops])
     keeps += [flag for flag in flags.values() if flag is not None]
-    context = Context(capturing(), keeps, drops, nested=None if frame.segment is None else _MOST_NESTED)
+    context = Context(capturing(), keeps, drops)
+    if frame.segment is not None:
+        context.nested = _MOST_NESTED
     start = frame.state
     if is_for:
         iteration: Iteration = frame.peek()

@@ -17,11 +17,11 @@ from stillgraph.core.faults import ends_capture
 from stillgraph.operators.calls.calls import call
 from stillgraph.operators.containers.iterables import as_sequence
 from stillgraph.operators.containers.sequences import StagedEntries
-from stillgraph.operators.control_flow.generators import Produced
+from stillgraph.operators.control_flow.generators import Delegated, Produced
 from stillgraph.operators.control_flow.loops import Context, capture_for
 from stillgraph.trace.control_flow.staging import continue_
 from stillgraph.trace.heap.exits import Exit, Return
-from stillgraph.trace.heap.journal import Variable
+from stillgraph.trace.heap.journal import MISSING, Variable
 
 Structure = Callable[[Frame, int, Stops], tuple[bool, "Exit | None"]]
 
@@ -135,7 +135,7 @@ def give_out(frame: Frame, value: Any, stops: Stops) -> Left:
     left = _given(frame, value)
     frame.next += 1
     if left is True:
-        return (Return(None),)
+        return (Return(MISSING),)
     frame.push(None)
     if left is False:
         return None
@@ -147,7 +147,7 @@ def give_out(frame: Frame, value: Any, stops: Stops) -> Left:
 
     nodes = frame.prepared.flow.reach(index, stops.keys())
     keeps, drops = places(frame, nodes, frozenset(stops), (), stops)
-    return (continue_(capturing(), Exit(returned=left, value=None), rest, keeps, drops),)
+    return (continue_(capturing(), Exit(returned=left), rest, keeps, drops),)
 
 
 def _given(frame: Frame, value: Any) -> Any:
@@ -164,9 +164,11 @@ def delegate(frame: Frame, index: int, stops: Stops) -> tuple[bool, Exit | None]
     """Hand out all that a ``yield from`` runs over, as a loop does whose body is a ``yield``."""
     def body(item: Any) -> Exit | None:
         left = _given(frame, item)
-        return None if left is False else Exit(returned=left, value=None)
+        return None if left is False else Exit(returned=left)
 
-    exit = frame.act(capture_for, Context(capturing(), [], []), frame.pop(), body)
+    given = Delegated(frame.pop())
+    exit = frame.act(capture_for, Context(capturing(), [], []), given.items, body)
+    frame.push(given.value)
     end = frame.prepared.delegations[index]
     frame.states[end] = frame.state
     return behind(frame, exit, [(end, None)], stops, index)

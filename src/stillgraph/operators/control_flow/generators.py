@@ -8,6 +8,7 @@ from types import FunctionType, GeneratorType
 from typing import Any, NoReturn
 
 from stillgraph.core.diagnostics import refuse
+from stillgraph.core.lookup import is_exactly
 from stillgraph.operators.conditions.branches import if_
 from stillgraph.operators.containers.drawing import drawn
 from stillgraph.operators.dispatch import for_
@@ -16,7 +17,7 @@ from stillgraph.trace.capture.session import Session, session
 from stillgraph.trace.code.frames import here
 from stillgraph.trace.control_flow.unjoined import Unjoined
 from stillgraph.trace.heap.exits import BREAK, Exit
-from stillgraph.trace.heap.journal import AttributePlace, Variable
+from stillgraph.trace.heap.journal import MISSING, AttributePlace, Variable
 
 Emit = Callable[[Any], Any]
 """Takes what is yielded; gives whether the loop over the generator was left."""
@@ -27,9 +28,10 @@ _GENERATOR = 0x20  # CO_GENERATOR
 class Produced(StandIn, kind=GeneratorType):
     """A generator that has not begun. A loop runs it (`run`); anything else draws from it, as Python would."""
 
-    __slots__ = ("__weakref__", "_draw", "_drawn", "_run")
+    __slots__ = ("__weakref__", "_draw", "_drawn", "_run", "returned")
 
     def __init__(self, run: Callable[[Emit], Any], draw: Callable[[], Iterator[Any]]) -> None:
+        self.returned: Any = None  # by the generator, when it has been run to its end
         self._run = run
         self._draw = draw
         self._drawn: Any = None
@@ -45,13 +47,15 @@ class Produced(StandIn, kind=GeneratorType):
         self._drawn = iter(())
         left: list[bool] = []
 
-        def watched(item: Any) -> Any:
+        def watch(item: Any) -> Any:
             is_left = emit(item)
             if is_left is not False:
                 left.append(True)
             return is_left
 
-        self._run(watched)
+        watched: Any = watch
+        watched.nothing, watched.delegated = MISSING, Delegated
+        self.returned = self._run(watched)
         if left:
             self._drawn = _advanced()
 
@@ -91,6 +95,28 @@ class Produced(StandIn, kind=GeneratorType):
 
 
 _METHODS = frozenset({"send", "throw", "close"})
+
+
+class Delegated:
+    """What a ``yield from`` takes the values of, for a generator that is run inside out.
+
+    Attributes:
+        items: what a loop runs over.
+    """
+
+    def __init__(self, iterable: Any) -> None:
+        self._generator = iterable if isinstance(iterable, Produced) and not iterable.begun else None
+        is_plain = isinstance(iterable, Unjoined) or is_exactly(iterable, (list, tuple, range, str, dict))
+        self._value: Any = None
+        self.items: Any = iterable if is_plain or self._generator is not None else _noted(self._all(iterable), iterable)
+
+    @property
+    def value(self) -> Any:
+        """What the generator returns, at its end."""
+        return self._value if self._generator is None else self._generator.returned
+
+    def _all(self, iterable: Any) -> Iterator[Any]:
+        self._value = yield from drawn(iterable)
 
 
 class _Enumerated(Produced, kind=enumerate):

@@ -6,7 +6,7 @@ import functools
 import math
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from types import FrameType
 from typing import Any
 
@@ -36,6 +36,12 @@ from stillgraph.trace.values.entries import maybe_keys
 
 NO_EXIT = Exit()
 
+_MOST_TRIES = 3
+"""How often it is tried to stage a ``while``: a first iteration may find other kinds of values than the next."""
+
+_MOST_NESTED = 100
+"""How many iterations of a loop that nobody knows the length of may stand in arms of one another."""
+
 
 @dataclass
 class Context:
@@ -43,14 +49,16 @@ class Context:
 
     Attributes:
         iterations: how many times its body was recorded, one after the other; None once it is staged as a loop.
-        nested: how many iterations of a ``while`` may be nested, each in an arm of the one before; None: any number.
+        nested: how many iterations of a ``while`` may be nested, each in an arm of the one before.
+        failures: why a ``while`` cannot be staged, from one iteration or another on.
     """
 
     session: Session
     keeps: list[Any]
     drops: list[Any]
     iterations: int | None = 0
-    nested: int | None = None
+    nested: int = _MOST_NESTED
+    failures: list[_Unstageable] = field(default_factory=list)
 
     def iterated(self) -> None:
         """The body was recorded once more."""
@@ -191,9 +199,8 @@ def capture_while(context: Context, test: Callable[[], Any], body: Block) -> Exi
         return truth(capture, test())
 
     start = context.checkpoint()
-    limit: int | None = capture.options.unroll_limit
+    limit: int | None = capture.options.unroll_limit if len(context.failures) < _MOST_TRIES else None
     count = 0
-    failure: _Unstageable | None = None
     while True:
         before = context.checkpoint()
         known = staged_test()
@@ -206,17 +213,16 @@ def capture_while(context: Context, test: Callable[[], Any], body: Block) -> Exi
         context.iterated()
         count += 1
         if (limit is not None and count > limit) or _undecided(exit):
-            staged = None if limit is None else _try_stage(context, staged_test, body, start)
-            if not isinstance(staged, _Unstageable) and limit is not None:
-                return staged
             if limit is not None:
-                failure = staged
+                staged = _try_stage(context, staged_test, body, start)
+                if not isinstance(staged, _Unstageable):
+                    return staged  # type: ignore[no-any-return]  # of Any
+                context.failures.append(staged)
                 limit, count, start, context.iterations = None, 0, context.checkpoint(), 0
                 continue
-            if context.nested is not None:
-                context.nested -= 1
-                if context.nested < 0 and failure is not None:
-                    raise Refusal(failure.error)
+            context.nested -= 1
+            if context.nested < 0 and context.failures:
+                raise Refusal(context.failures[-1].error)
             return _nested(context, exit, lambda: capture_while(context, test, body))
         if exit is not None and exit.certain and exit.continued is not True:
             return exit
@@ -356,10 +362,6 @@ def capture_for(context: Context, iterable: Any, body: Callable[[Any], Exit | No
         if exit is not None and exit.certain and exit.continued is not True:
             return exit
     return None
-
-
-_MOST_NESTED = 100
-"""How many iterations over what nobody knows the length of may stand in arms of one another."""
 
 
 def _unroll(

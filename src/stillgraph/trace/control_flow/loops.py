@@ -58,6 +58,7 @@ class _Loop:
     exit: State
     unsettled: str | None = None  # a place that has changed its kind in the last round
     shared: set[Hashable] = field(default_factory=set)  # places whose containers have other names
+    endless: bool = False  # whether its test always says yes, so that something in its body ends it
 
     def all_states(self) -> list[State]:
         """The states of the places and of the exit, in the order in which they are carried."""
@@ -270,6 +271,8 @@ def _close(loop_: _Loop, test: Test, arm: Arm, inputs: dict[Hashable, Any]) -> E
             if made_anew:
                 _remember_copies(recorder, arm, result, left[key])
     exit: Exit = build(loop_.exit, lambda _: next(values))
+    if loop_.endless:
+        exit = exit.taken
     return None if all(flag is False for flag in exit.flags) else exit
 
 
@@ -348,11 +351,16 @@ def _run_test(loop_: _Loop, test: Test) -> Arm:
         exit: Exit = build(loop_.exit, lambda slot: carried(recorder, region, slot))
     arm = Arm(region, writes={key: (loop_.places[key], value) for key, value in values.items()})
 
+    def asked() -> Any:
+        answer = test()
+        loop_.endless = answer is True
+        return answer
+
     def guarded() -> Exit | None:
         if all(flag is False for flag in exit.flags):
-            return Return(test())
+            return Return(asked())
         left = any_flag(exit)
-        return branch(recorder, left, lambda: Return(False), lambda: Return(_truth(recorder, test())), (), ())
+        return branch(recorder, left, lambda: Return(False), lambda: Return(_truth(recorder, asked())), (), ())
 
     continue_arm(recorder, arm, guarded, loop_.noted)
     with recorder.resume(region):
