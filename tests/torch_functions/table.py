@@ -171,7 +171,7 @@ m.clone().zero_() | m.clone().fill_(2) | m.clone().fill_diagonal_(2) | m.clone()
 m.clone().uniform_() | m.clone().random_() | m.clone().random_(5) | m.clone().random_(**{"from": 0, "to": 10})
 m.clone().uniform_(**{"from": 0, "to": 10}) | m.clone().exponential_() | m.clone().cauchy_()
 m.clone().geometric_(0.5) | m.clone().log_normal_() | m.clone().bernoulli_() | m.clone().requires_grad_()
-i.clone().resize_(2) | i.clone().resize_as_(j) | m.clone().set_(v.clone()) | m.detach().clone().detach_()
+i.clone().resize_(2) | j.clone().resize_as_(i) | m.clone().set_(v.clone()) | m.detach().clone().detach_()
 m.clone().swapaxes_(0, 1) | m.clone().squeeze_() | m.clone().unsqueeze_(0) | m.clone().t_()
 m.clone().transpose_(0, 1) | m.clone().index_put_((i,), v[:, None]) | m.clone().put_(i, v)
 i.clone().map_(i, lambda x, y: x) | i.clone().apply_(lambda x: x) | m.T | m.mT | m.mH | m.H | m.data | z.real | z.imag

@@ -31,9 +31,11 @@ def _lacks_source(error: CaptureError | Refusal) -> bool:
 # ---- source
 def _plain_callee(value: Any) -> bool:
     """Whether a call of ``value`` needs no operator: torch's own functions on tensors."""
+    if not isinstance(value, (FunctionType, BuiltinFunctionType)) or has_meaning(value):
+        return False
     if isinstance(value, FunctionType):
         return value.__module__ in ("torch.nn.functional", "torch.functional") and is_torch(value.__code__.co_filename)
-    return isinstance(value, BuiltinFunctionType) and not has_meaning(value) and _is_torch_builtin(value)
+    return _is_torch_builtin(value)
 
 
 def _is_torch_builtin(value: Any) -> bool:

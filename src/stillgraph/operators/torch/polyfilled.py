@@ -17,6 +17,7 @@ from stillgraph.polyfills.checks import POLYFILLS as CHECKS
 from stillgraph.polyfills.control_flow import POLYFILLS as CONTROL_FLOW
 from stillgraph.polyfills.ordered import POLYFILLS as ORDERED
 from stillgraph.polyfills.ordered import merge
+from stillgraph.polyfills.shapes import POLYFILLS as SHAPES
 from stillgraph.trace.capture.session import session
 
 
@@ -70,6 +71,10 @@ def _merge(*parts: Any, key: Any = None, reverse: Any = False) -> Any:
 
 MEANINGS: dict[Any, Callable[..., Any]] = {
     **{function: _followed(polyfill) for table in (CHECKS, CONTROL_FLOW) for function, polyfill in table.items()},
-    **{function: _followed_unless_plain(function, polyfill) for function, polyfill in ORDERED.items()},
+    **{
+        function: _followed_unless_plain(function, polyfill)
+        for table in (ORDERED, SHAPES)
+        for function, polyfill in table.items()
+    },
     heapq.merge: _merge,
 }
