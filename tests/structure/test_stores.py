@@ -19,7 +19,7 @@ from stillgraph.bytecode.code import decode, flow
 from stillgraph.bytecode.code.depths import effect
 from stillgraph.bytecode.machine.table import HANDLERS, REFUSED
 from stillgraph.bytecode.segments import dropping
-from stillgraph.operators.calls.python_functions import assigned_outer_variables
+from stillgraph.trace.code.names import assigned_outer_variables
 from stillgraph.source import pipeline
 from stillgraph.trace.code import uninterpreted
 from stillgraph.trace.effects import escapes, shared_state

@@ -470,7 +470,11 @@ def coverage(*, reset: bool = False) -> Coverage:
 
 
 def not_to_static(fn: Any) -> Any:
-    """Leave a function as it is: it is called, not rewritten. Usable as a decorator."""
+    """Leave a function as it is: the capture calls it, and does not rewrite it. Usable as a decorator.
+
+    The program goes on with what the function gave, and repeats what it has changed. It relies on the state that the
+    function could read: on another one, the call is captured anew.
+    """
     if not callable(fn):
         raise TypeError(f"not_to_static takes a function, not {fn!r}")
     mark_skipped(fn)

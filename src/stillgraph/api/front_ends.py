@@ -12,11 +12,11 @@ from stillgraph.bytecode.segments.segments import Segment
 from stillgraph.core.diagnostics import CaptureError, Refusal
 from stillgraph.core.files import is_torch
 from stillgraph.operators.calls.meanings import has_meaning
-from stillgraph.operators.calls.python_functions import assigned_outer_variables
 from stillgraph.operators.table import OPERATORS
 from stillgraph.settings import SETTINGS
 from stillgraph.source.convert import convert, convert_generator, is_converted
 from stillgraph.trace.code.front_end import FrontEnd
+from stillgraph.trace.code.names import assigned_outer_variables
 
 Converted = tuple[FunctionType, tuple[str, ...]]
 Turned = tuple[FunctionType, tuple[str, ...], str]

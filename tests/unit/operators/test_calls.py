@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 import stillgraph as sg
 from stillgraph.operators.calls.calls import call
-from stillgraph.operators.calls.python_functions import assigned_outer_variables
+from stillgraph.trace.code.names import assigned_outer_variables
 from tests.unit.trace.agreement import IF, N, P, agree, agree_fresh, count, nodes, program_of
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import queue
 from pathlib import Path
 from typing import Any
 
@@ -190,17 +191,18 @@ def test_a_scalar_of_numpys_is_no_number_of_pythons() -> None:
 
 
 def test_a_number_that_has_outlived_its_capture_says_so() -> None:
-    kept: list[Any] = []
-    keep = sg.not_to_static(lambda value: kept.append(value))
+    kept: queue.SimpleQueue[Any] = queue.SimpleQueue()  # of which a capture cannot tell what it holds
+    keep = sg.not_to_static(lambda value: kept.put(value))
 
     def function(x: Tensor) -> Tensor:
         keep(x.sum().item())
         return x
 
     sg.to_static(function, backend="eager")(P)
+    number = kept.get()
     for use in (str, float, hash, lambda n: n + 1, lambda n: n == 1, lambda n: W * n):
         with pytest.raises(InternalError, match="is used after it"):
-            use(kept[0])
+            use(number)
 
 
 def classes(x: Tensor) -> Any:

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import queue
+from typing import Any
+
 import pytest
 import torch
 from torch import Tensor
@@ -12,11 +15,11 @@ from tests.unit.trace.agreement import IF, N, P, agree, count, program_of, refus
 
 
 def test_there_is_no_session_outside_a_capture() -> None:
-    seen = []
+    seen: queue.SimpleQueue[Any] = queue.SimpleQueue()  # of which a capture cannot tell what it holds
 
     @sg.not_to_static
     def look() -> None:
-        seen.append(session())
+        seen.put(session())
 
     def function(x: Tensor) -> Tensor:
         look()
@@ -24,7 +27,7 @@ def test_there_is_no_session_outside_a_capture() -> None:
 
     assert session() is None
     program_of(function, P)
-    assert seen[0] is not None
+    assert seen.get() is not None
     assert session() is None
 
 

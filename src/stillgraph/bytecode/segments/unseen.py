@@ -56,7 +56,7 @@ def refuse_users(capture: Session, frame: FrameType) -> None:
     """
     capture.before_unseen_code(frame)
     code = frame.f_code
-    if capture.left_some_alone or capture.is_rewritten(code) or not is_called_back(frame):
+    if capture.is_left_alone or capture.is_rewritten(code) or not is_called_back(frame):
         return
     is_body = not code.co_flags & inspect.CO_OPTIMIZED and code.co_name != "<module>"
     if is_body or code.co_name == "__hash__" or is_recorded(frame):

@@ -14,6 +14,7 @@ import torch
 from stillgraph.core.diagnostics import refuse
 from stillgraph.core.files import is_dependency, is_distributions, is_torch
 from stillgraph.core.lookup import class_member
+from stillgraph.operators.calls.left_alone import call_left_alone
 from stillgraph.operators.consumers.consumers import made
 from stillgraph.operators.dispatch import call, call_function
 from stillgraph.operators.elements import lists
@@ -22,7 +23,6 @@ from stillgraph.operators.python.enumerations import is_looked_up, member_of
 from stillgraph.trace.capture.session import Session
 from stillgraph.trace.code.frames import called, here
 from stillgraph.trace.control_flow.unknown import refuse_unknown
-from stillgraph.trace.effects.lent import Lending
 from stillgraph.trace.torch_rules.tensor_classes import require_makeable
 from stillgraph.trace.values.entries import container_of, some_keys
 
@@ -77,7 +77,7 @@ def make(
         alone = next((each for each in (new, getattr(kind, "__init__", None)) if _is_left_alone(capture, each)), None)
         if alone is None:
             return plainly(*args, **kwargs)
-        return Lending(capture, alone, (*args, *kwargs.values())).call(lambda a, k: plainly(*a, **k), args, kwargs)
+        return call_left_alone(capture, alone, plainly, args, kwargs)
     if follows:
         instance: Any = call_function(capture, new, (kind, *args), kwargs)
     else:

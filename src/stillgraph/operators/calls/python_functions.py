@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-import dis
 import functools
-from types import CodeType, FunctionType
+from types import FunctionType
 from typing import Any
 
 import torch
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.core.files import is_distributions, is_standard_library
-from stillgraph.core.weak_cache import weakly_cached
 from stillgraph.operators import dispatch
+from stillgraph.operators.calls.left_alone import call_left_alone
 from stillgraph.operators.calls.making import refuse_spread
 from stillgraph.operators.calls.meanings import has_meaning
 from stillgraph.operators.control_flow.generators import call_generator
@@ -27,8 +26,8 @@ from stillgraph.operators.torch.wrappers import refuse_unseen
 from stillgraph.trace.capture.session import Session, session
 from stillgraph.trace.code.compiled import behind_compiler
 from stillgraph.trace.code.frames import here, is_transform, mode_decorated
+from stillgraph.trace.code.names import assigned_outer_variables
 from stillgraph.trace.code.signals import Restart
-from stillgraph.trace.effects.lent import Lending
 from stillgraph.trace.heap.journal import CellPlace
 
 _DEEPEST = 12  # how often a function may be inside itself, under conditions that only the run knows
@@ -76,8 +75,9 @@ def _call_followed(capture: Session, original: FunctionType, args: tuple[Any, ..
     if original.__code__ in capture.knowledge.recursive:
         return call_recursive(capture, original, function, args, kwargs, note_outer_variables)
     if capture.skipped(function):
-        run = functools.partial(_call_noted, capture, original, function)
-        return Lending(capture, function, (*args, *kwargs.values())).call(run, args, kwargs)
+        return call_left_alone(
+            capture, function, lambda *a, **k: _call_noted(capture, original, function, a, k), args, kwargs
+        )
     return _call_noted(capture, original, function, args, kwargs)
 
 
@@ -118,16 +118,6 @@ def note_outer_variables(capture: Session, function: FunctionType) -> None:
     for name in names:
         cell = (function.__closure__ or ())[function.__code__.co_freevars.index(name)]
         capture.journal.note(CellPlace(cell, name))
-
-
-@weakly_cached
-def assigned_outer_variables(code: CodeType) -> tuple[str, ...]:
-    """The free variables of a function that it, or a function inside it, assigns or deletes."""
-    names = {i.argval for i in dis.get_instructions(code) if i.opname in ("STORE_DEREF", "DELETE_DEREF")}
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            names.update(assigned_outer_variables(constant))
-    return tuple(name for name in code.co_freevars if name in names)
 
 
 _DISPATCHING = functools.singledispatch(id).__code__  # type: ignore[attr-defined]  # of what it makes, a function

@@ -47,15 +47,15 @@ class Produced(StandIn, kind=GeneratorType):
         self._drawn = iter(())
         left: list[bool] = []
 
-        def watch(item: Any) -> Any:
+        def watched(item: Any) -> Any:
             is_left = emit(item)
             if is_left is not False:
                 left.append(True)
             return is_left
 
-        watched: Any = watch
-        watched.nothing, watched.delegated = MISSING, Delegated
-        self.returned = self._run(watched)
+        taking: Any = watched
+        taking.nothing, taking.delegated = MISSING, Delegated
+        self.returned = self._run(taking)
         if left:
             self._drawn = _advanced()
 

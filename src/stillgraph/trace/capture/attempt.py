@@ -39,6 +39,7 @@ from stillgraph.trace.code.watch import GUARDS, RECORDING, REWRITING, Watch
 from stillgraph.trace.control_flow.maybe_none import HIDDEN
 from stillgraph.trace.effects import audits
 from stillgraph.trace.effects.modules import ModuleTables, makes_modules
+from stillgraph.trace.effects.shared_state import outer_cells
 from stillgraph.trace.effects.upcoming import Ahead
 from stillgraph.trace.fakes.symbolic import under_transform
 from stillgraph.trace.fakes.torch_settings import caches_weights
@@ -178,12 +179,17 @@ class CaptureAttempt:
             tables.add(value, source)
             random.meet(value)
 
+        def told_of_unseen(code: CodeType, namespace: dict[str, Any]) -> None:
+            tables.add_code(code, namespace)
+            self._watch_cells(code)
+
         def told_of_package(code: CodeType, namespace: dict[str, Any]) -> None:
             tables.add_package(code, namespace)
             random.meet_globals(code, namespace)
+            self._watch_cells(code)
 
         self.finder.told = told
-        self.session.told_of_unseen, self.session.told_of_package = tables.add_code, told_of_package
+        self.session.told_of_unseen, self.session.told_of_package = told_of_unseen, told_of_package
         if self.knowledge.watch_modules:
             self.journal.watches.append(tables)
         return _Begun(context, assumptions, modes, tables, random)
@@ -369,9 +375,6 @@ class CaptureAttempt:
 
     def _require_unchanged(self, tables: ModuleTables) -> None:
         """Whatever was written to a module without the journal's knowledge cannot be repeated by the program."""
-        if self.session.left_some_alone:
-            tables.accept_containers()  # what such a function does to them is its own affair
-            self.finder.memory.accept()
         self.finder.memory.require_unchanged()
         self.finder.memory.require_apart()
         changed = tables.restore(keep_added=True, keep_entries=not self.session.ran_unseen)
@@ -452,6 +455,12 @@ class CaptureAttempt:
             raise Restart("promote", source)
         self.promotion.places.add(place.key)
         self.journal.write(place, self.promotion.state(value, source))
+
+    def _watch_cells(self, code: CodeType) -> None:
+        """The same of code that is about to run and is not rewritten, for the variables that the call finds."""
+        for name, cell in outer_cells(code):
+            if self.finder.cell_source(cell) is not None:
+                self._watch_cell(cell, name, is_first=False)
 
     def _program(
         self,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import collections
 import weakref
-from collections.abc import Callable, Hashable, Iterable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from types import CodeType, FrameType, FunctionType
 from typing import Any, NoReturn
@@ -117,7 +117,7 @@ class Session(BothSides):
         self.own_streams: dict[int, Any] = {}  # streams in memory that the function has made
         self.scripting = False  # whether we are in code that TorchScript compiled
         self.catching_warnings: list[int] = []  # the ``catch_warnings`` that we are in, as `watching`
-        self.left_some_alone = False  # whether a function was met that the user wants to be left as it is
+        self.is_left_alone = False  # whether a function is being called that the user wants to be left as it is
         self.settling = Settling(self)
         self.ran_unseen = False  # whether code of the user's was run that Python itself has called
         self.told_of_package: Callable[[CodeType, dict[str, Any]], None] | None = None  # of a package's code, the same
@@ -266,7 +266,7 @@ class Session(BothSides):
         if name == locks.__name__ or not self.locks.before(lock, method) or is_our_module(name):
             return  # the first only asks
         own = method == "release" or audits.is_of_users_project(frame.f_code, frame.f_globals)  # the user's blocks
-        if own and audits.is_users(frame) and not self.left_some_alone:
+        if own and audits.is_users(frame) and not self.is_left_alone:
             self.before_unseen_paired(lock, method)
 
     def require_pairs(self) -> None:
@@ -303,6 +303,15 @@ class Session(BothSides):
             self.unpacked_ones[id(value)] = value
         return opened(value)
 
+    @contextmanager
+    def leaving_alone(self) -> Iterator[None]:
+        """In the body code runs that the user wants to be left as it is: what it does outside is its own affair."""
+        outer, self.is_left_alone = self.is_left_alone, True
+        try:
+            yield
+        finally:
+            self.is_left_alone = outer
+
     def before_unknown_length(self) -> None:
         """Begin anew with libraries converted: code that is not would take such a list for one of known length."""
         if not self.knowledge.convert_libraries:
@@ -322,13 +331,14 @@ class Session(BothSides):
             Restart: the code is the user's, and a front end can follow it.
         """
         code = frame.f_code
-        if self.is_rewritten(code) or self.left_some_alone:
+        if self.is_rewritten(code):
             return
         if is_dependency(code.co_filename):
             if self.told_of_package is not None and is_package(code.co_filename):
                 self.told_of_package(code, frame.f_globals)
             return
-        self._follow(frame)
+        if not self.is_left_alone:
+            self._follow(frame)
         with self.executed.paused():
             self.finder.add_code(code, frame.f_globals)
             self.finder.complete()
@@ -355,7 +365,7 @@ class Session(BothSides):
         Raises:
             CaptureError: it has to do with other threads, or only some path comes to it and it may change an object.
         """
-        if self.left_some_alone:
+        if self.is_left_alone:
             return False
         is_meant = audits.is_users(frame) and threads.before_unseen(frame, self.elsewhere)
         return self._before_called_back(frame) or is_meant
@@ -384,7 +394,7 @@ class Session(BothSides):
             self.before_lock(frame, function.__self__, function.__name__)
             return
         speaks = function in SPEAKING
-        if self.left_some_alone or (speaks and is_dependency(frame.f_code.co_filename)):
+        if self.is_left_alone or (speaks and is_dependency(frame.f_code.co_filename)):
             return
         if is_our_module(frame.f_globals.get("__name__", "")) or not audits.is_users(frame):
             return
@@ -543,7 +553,6 @@ class Session(BothSides):
         if self.is_rewritten(code) or is_ours(file):
             return False
         if self.skipped(function):
-            self.left_some_alone = True
             return False
         if code in self.knowledge.convert or has_steps(code) or is_polyfill(file):
             return True

@@ -183,3 +183,13 @@ def _is_layer(kind: type) -> bool:
 
 
 _USES = ("forward", "__iter__", "__len__", "__getitem__", "__contains__", "keys", "values", "items")
+
+
+@weakly_cached
+def assigned_outer_variables(code: CodeType) -> tuple[str, ...]:
+    """The free variables of a function that it, or a function inside it, assigns or deletes."""
+    names = {i.argval for i in dis.get_instructions(code) if i.opname in ("STORE_DEREF", "DELETE_DEREF")}
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            names.update(assigned_outer_variables(constant))
+    return tuple(name for name in code.co_freevars if name in names)

@@ -96,16 +96,13 @@ class ModuleTables:
             self._shared.append(state)
 
     def add_package(self, code: CodeType, namespace: dict[str, Any]) -> None:
-        """Code of an installed package is about to run as it is, and may change the containers of its module."""
+        """Code of an installed package is about to run as it is, and may change what its module has."""
+        self.add_code(code, namespace)
         known = {id(value) for value, *_ in self._containers}
         for name in sorted(names_of(code).variables):
             value = namespace.get(name)
             if isinstance(value, _CONTAINERS) and id(value) not in known:
                 self._containers.append((value, copy_contents(value), variable(namespace, name)))
-
-    def accept_containers(self) -> None:
-        """Let the containers stay as they are now."""
-        self._containers.clear()
 
     def restore(self, keep_added: bool = False, keep_entries: bool = True) -> Change | None:
         """Put everything back; something that had been changed, if anything had.

@@ -7,21 +7,23 @@ not: so they are compared with what they were.
 from __future__ import annotations
 
 import dis
-from collections.abc import Sequence
-from types import CodeType
+import gc
+from collections.abc import Hashable, Iterator, Sequence
+from types import CodeType, FunctionType
 from typing import Any
 
 from stillgraph.core.files import is_dependency
 from stillgraph.core.weak_cache import weakly_cached
+from stillgraph.trace.code.names import assigned_outer_variables
 from stillgraph.trace.code.namespaces import file_of, users_classes
 from stillgraph.trace.control_flow.join import same_constant
-from stillgraph.trace.heap.journal import MISSING, AttributePlace, GlobalPlace, Write
+from stillgraph.trace.heap.journal import MISSING, AttributePlace, CellPlace, GlobalPlace, Write
 
-SharedPlace = AttributePlace | GlobalPlace
+SharedPlace = AttributePlace | GlobalPlace | CellPlace
 
 
 class SharedState:
-    """Attributes of one class, or variables of one module, as they were at a time.
+    """Attributes of one class, or variables of one module and of functions around, as they were at a time.
 
     Args:
         log: the writes that the journal knows of already, which are undone.
@@ -31,40 +33,38 @@ class SharedState:
 
     def __init__(self, log: Sequence[Write], kind: type | None = None, places: tuple[SharedPlace, ...] = ()) -> None:
         self._kind = kind
-        self._places: dict[str, SharedPlace] = {place.name: place for place in places}
+        self._places: dict[Hashable, SharedPlace] = {place.key: place for place in places}
         self._now = self._read()
-        keys = {place.key: name for name, place in self._places.items()}
-        undone = {keys[write.place.key]: write.before for write in reversed(log) if write.place.key in keys}
-        self._before = {name: value for name, value in {**self._now, **undone}.items() if value is not MISSING}
+        undone = {write.place.key: write.before for write in reversed(log) if write.place.key in self._places}
+        self._before = {key: value for key, value in {**self._now, **undone}.items() if value is not MISSING}
 
     def restore(self) -> SharedPlace | None:
         """Put everything back; one of the places that had been changed, if one had."""
         changed = None
         now = self._read()
-        for name in {**self._before, **now}:
-            before, after = self._before.get(name, MISSING), now.get(name, MISSING)
+        for key in {**self._before, **now}:
+            before, after = self._before.get(key, MISSING), now.get(key, MISSING)
             if before is after:
                 continue
             if not same_constant(before, after):
-                changed = changed or self._places[name]
-            self._places[name].set(before)
+                changed = changed or self._places[key]
+            self._places[key].set(before)
         return changed
 
     def changes(self) -> list[Write]:
         """What has changed since this was asked for, as `journal.Watch.changes`."""
         before, self._now = self._now, self._read()
-        names = {**before, **self._now}
-        pairs = ((name, before.get(name, MISSING), self._now.get(name, MISSING)) for name in names)
-        return [Write(self._places[name], old) for name, old, new in pairs if old is not new]
+        keys = {**before, **self._now}
+        pairs = ((key, before.get(key, MISSING), self._now.get(key, MISSING)) for key in keys)
+        return [Write(self._places[key], old) for key, old, new in pairs if old is not new]
 
-    def _read(self) -> dict[str, Any]:
-        if self._kind is None:
-            found = {name: place.get() for name, place in self._places.items()}
-            return {name: value for name, value in found.items() if value is not MISSING}
-        found = {name: value for name, value in vars(self._kind).items() if not _is_pythons(name)}
-        for name in found:
-            self._places.setdefault(name, AttributePlace(self._kind, name))
-        return found
+    def _read(self) -> dict[Hashable, Any]:
+        if self._kind is not None:
+            attributes = (AttributePlace(self._kind, name) for name in vars(self._kind) if not _is_pythons(name))
+            for place in attributes:
+                self._places.setdefault(place.key, place)
+        found = {key: place.get() for key, place in self._places.items()}
+        return {key: value for key, value in found.items() if value is not MISSING}
 
 
 def of_class(value: Any, log: Sequence[Write]) -> SharedState | None:
@@ -75,9 +75,19 @@ def of_class(value: Any, log: Sequence[Write]) -> SharedState | None:
 
 
 def of_code(code: CodeType, namespace: dict[str, Any], log: Sequence[Write]) -> SharedState | None:
-    """The state of the global variables that code assigns; None where it assigns none."""
-    names = _assigned(code)
-    return SharedState(log, places=tuple(GlobalPlace(namespace, name) for name in names)) if names else None
+    """The state of the variables that code assigns, of its module or of functions around; None if it assigns none."""
+    places: list[SharedPlace] = [GlobalPlace(namespace, name) for name in _assigned(code)]
+    places += [CellPlace(cell, name) for name, cell in outer_cells(code)]
+    return SharedState(log, places=tuple(places)) if places else None
+
+
+def outer_cells(code: CodeType) -> Iterator[tuple[str, Any]]:
+    """The variables of functions around that functions with this code assign."""
+    names = assigned_outer_variables(code)
+    functions = [each for each in gc.get_referrers(code) if isinstance(each, FunctionType)] if names else []
+    for function in functions:
+        cells = dict(zip(code.co_freevars, function.__closure__ or ()))
+        yield from ((name, cells[name]) for name in names)
 
 
 def _is_pythons(name: str) -> bool:

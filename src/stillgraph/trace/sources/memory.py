@@ -207,10 +207,6 @@ class Memory:
                 what = f"the {type(value).__name__} {source} is read, whose memory is that of a tensor that is written"
                 raise refuse("SG305", what, hint="Read the tensor itself, or do one of the two outside the function.")
 
-    def accept(self) -> None:
-        """Let everything stay as it is now."""
-        self._held.clear()
-
     def put_back(self) -> None:
         """Let everything hold again what it held before the capture."""
         with contextlib.ExitStack() as back:  # where one cannot, the others do
