@@ -19,9 +19,9 @@ from stillgraph.bytecode.code import decode, flow
 from stillgraph.bytecode.code.depths import effect
 from stillgraph.bytecode.machine.table import HANDLERS, REFUSED
 from stillgraph.bytecode.segments import dropping
-from stillgraph.trace.code.names import assigned_outer_variables
 from stillgraph.source import pipeline
 from stillgraph.trace.code import uninterpreted
+from stillgraph.trace.code.names import assigned_outer_variables
 from stillgraph.trace.effects import escapes, shared_state
 from stillgraph.trace.guards.allocations import writes_outside
 from tests.cases.compare import assert_same
