@@ -28,7 +28,7 @@ from stillgraph.deploy.description.wishes import Wishes
 from stillgraph.deploy.exporting.shared_state import read_as_constants
 from stillgraph.operators.torch.torchscript import refuse_module
 from stillgraph.program.facts.module_tables import entered
-from stillgraph.program.guards import Source
+from stillgraph.program.guards import Argument, Source
 from stillgraph.program.input_spec import Dim, InputSpec
 from stillgraph.program.program import Program
 from stillgraph.report.artefacts import Artefacts
@@ -378,6 +378,7 @@ def _entry(
     arguments = tuple(args) if isinstance(args, (tuple, list)) else (args,)
     if isinstance(target, (Program, TracedFunction)):
         program = target.program if isinstance(target, TracedFunction) else target
+        _require_arguments(program, arguments, kwargs)
         return entry_of(program, arguments, kwargs), None
     _check_target(target)
     with contextlib.nullcontext() if gradients else torch.no_grad():
@@ -388,6 +389,28 @@ def _entry(
     arguments = (*receiver, *arguments)
     receives = bool(receiver)
     return entry_of(program, arguments, kwargs, function=called, has_receiver=receives, served=served), called
+
+
+def _require_arguments(program: Program, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Refuse an example call that lacks an argument of the program's.
+
+    Raises:
+        ValueError: it does.
+    """
+    given = {None, *range(len(args)), *kwargs}
+    missing = [each.name for each in program.inputs if each.kind == "argument" and _key(each.source) not in given]
+    if missing:
+        receiver = any(each.kind != "argument" and _key(each.source) == 0 for each in program.inputs)
+        example = ", ".join([*(["module"] if receiver else []), *missing])
+        comma = "" if ", " in example else ","
+        raise ValueError(f"save: the program takes {', '.join(missing)}; give an example: args=({example}{comma})")
+
+
+def _key(source: Any) -> int | str | None:
+    """The position or name of the argument that a source leads from; None where it leads from something else."""
+    while not isinstance(source, Argument) and hasattr(source, "base"):
+        source = source.base
+    return source.key if isinstance(source, Argument) else None
 
 
 def _check_target(target: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -125,3 +126,20 @@ def test_python_source_checks_ranges_and_names(tmp_path: Path, monkeypatch: pyte
             module.scaled(torch.ones(size, 3), torch.ones(size))
     with pytest.raises(ValueError, match=r"one size of 'batch': x.shape\[0\] and weight.shape\[0\]"):
         module.scaled(torch.ones(4, 3), torch.ones(5))
+
+
+@pytest.mark.parametrize("suffix", [".py", ".pt2", ".onnx"])
+def test_a_program_needs_an_example_of_each_argument(tmp_path: Path, suffix: str) -> None:
+    def added(x: Tensor, y: Tensor) -> Tensor:
+        return x + y
+
+    x = torch.ones(2)
+    for target, program_args, given, missing in (
+        (added, (x, x), (), "x, y; give an example: args=(x, y)"),
+        (added, (x, x), (x,), "y; give an example: args=(y,)"),
+        (torch.nn.Linear(2, 2), (x,), (x,), "input; give an example: args=(module, input)"),
+    ):
+        program = sg.export(target, program_args)
+        with pytest.raises(ValueError, match=re.escape(f"save: the program takes {missing}")):
+            sg.save(program, tmp_path / f"saved{suffix}", args=given)
+    assert [*tmp_path.iterdir()] == []
