@@ -20,6 +20,7 @@ from stillgraph.passes.regions.values import Fakes, is_optional, value_of
 from stillgraph.passes.state.growing import expression
 from stillgraph.program.constants import Known, is_constant
 from stillgraph.program.effects import Effect
+from stillgraph.program.facts.info import info
 from stillgraph.program.graphs import arguments
 from stillgraph.program.guards import Item, LengthGuard, Source, TypeGuard
 from stillgraph.program.operations import kind_code
@@ -246,8 +247,7 @@ def _absences(value: Any) -> tuple[bool, bool]:
         source, index = arguments(value)
         given = value_of(source) if isinstance(source, fx.Node) else None
         found = given[index] if isinstance(given, tuple) else found  # a number says it here alone
-    marks: tuple[bool, bool] = getattr(found, "stillgraph_optional", None) or (False, False)
-    return marks
+    return info(found).may_be_none, info(found).may_be_unbound
 
 
 def _refused_unbound(program: Program) -> BaseException:

@@ -28,6 +28,7 @@ from stillgraph.operators.elements import lists
 from stillgraph.operators.objects.attributes import attr
 from stillgraph.operators.objects.namespaces import note_name
 from stillgraph.program.constants import is_constant
+from stillgraph.program.facts.info import info
 from stillgraph.trace.capture.concretization import ask_for_the_object
 from stillgraph.trace.capture.session import Session, session
 from stillgraph.trace.code.frames import called, here
@@ -190,7 +191,7 @@ _OTHER_CLASS = (
 
 def _is_joined(value: torch.Tensor) -> bool:
     """Whether a tensor stands for what a branch or loop leaves, which may be a tensor from before it."""
-    return bool(getattr(value, "stillgraph_joined", False))
+    return info(value).is_joined
 
 
 @dispatch.eq.defined

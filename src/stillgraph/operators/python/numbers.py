@@ -35,6 +35,7 @@ from stillgraph.operators.elements.stand_ins import kind_of_stand_in
 from stillgraph.operators.objects.booleans import and_, or_
 from stillgraph.operators.objects.strings import format_, print_, repr_, str_
 from stillgraph.operators.outside.abstract_classes import asks_itself, note_answer
+from stillgraph.program.facts.info import info
 from stillgraph.trace.capture.session import Session, session
 from stillgraph.trace.code.frames import here, module_here
 from stillgraph.trace.code.signals import Diverged
@@ -467,9 +468,8 @@ def _is_uncertain(value: Any) -> bool:
         return True
     if not _staged(value):
         return False
-    unbound = getattr(value, "stillgraph_optional", (False, False))[1]
-    marks = ("stillgraph_may_be_number", "stillgraph_mixed")
-    return unbound or any(getattr(value, mark, False) for mark in marks)
+    known = info(value)
+    return known.may_be_unbound or known.may_be_number or known.kind_varies
 
 
 _ONE_KIND = "Let the value be of one kind on each path."

@@ -10,6 +10,7 @@ from torch.nn.modules import module as internals
 from torch.utils.hooks import BackwardHook
 
 from stillgraph.core.diagnostics import refuse
+from stillgraph.program.facts.info import info, mark
 from stillgraph.program.operations import hooked_inputs, hooked_outputs, module_hooks
 from stillgraph.program.types import ObjectType
 from stillgraph.trace.capture.session import Session
@@ -65,5 +66,5 @@ class BackwardHooks:
         part = self._capture.region.graph.call_function(operator.getitem, (node, index))
         part.meta.update(node.meta, bookkeeping=True)
         fresh = self._capture.run(torch.Tensor.view_as, (value, value), {})
-        fresh.stillgraph_grad_differs = getattr(self._capture.to_fake(value), "stillgraph_grad_differs", False)
+        mark(fresh, grad_differs=info(self._capture.to_fake(value)).grad_differs)
         return self._capture.bind(fresh, part)

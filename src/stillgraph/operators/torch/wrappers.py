@@ -20,6 +20,7 @@ from torch.nn.parallel import DataParallel, DistributedDataParallel
 from stillgraph.operators.dispatch import call
 from stillgraph.operators.torch import transformers
 from stillgraph.program.distributed import EnterParallel, EnterSharded, LeaveParallel, LeaveSharded
+from stillgraph.program.facts.info import like
 from stillgraph.trace.capture.session import Session, session
 from stillgraph.trace.torch_rules.collectives import COLLECTIVES, emit_step, refuse_distributed
 from stillgraph.trace.values.containers import split
@@ -38,9 +39,7 @@ def _fresh(
     with capture.symbolic.fake_mode, torch.enable_grad():
         made = torch.empty_strided(fake.shape, fake.stride(), dtype=dtype, device=device)
         made = made.requires_grad_().view_as(made) if fake.requires_grad else made
-    for name in ("stillgraph_grad_differs", "stillgraph_may_be_number", "stillgraph_optional"):
-        if hasattr(value, name):
-            setattr(made, name, getattr(value, name))
+    like(made, value)
     return made
 
 

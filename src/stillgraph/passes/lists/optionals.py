@@ -24,6 +24,7 @@ from stillgraph.passes.regions.regions import (
 )
 from stillgraph.passes.regions.values import Fakes, is_optional, kind_of, value_of
 from stillgraph.program.effects import Effect
+from stillgraph.program.facts.info import info
 from stillgraph.program.graphs import arguments
 from stillgraph.program.operations import as_tensor, assert_, bound, is_unbound, kind_code, unbound
 from stillgraph.program.outputs import Container, Instance, OrNone, Template, outputs_of
@@ -110,7 +111,7 @@ class _Optionals:
     def _is_unbound(self, node: fx.Node) -> None:
         """The flag of a value: that says only whether it is missing, so it must not also be None on some path."""
         value = arguments(node)[0]
-        if getattr(value_of(value), "stillgraph_optional", (False, False))[0]:
+        if info(value_of(value)).may_be_none:
             message = "a variable is None on one path, and has no value on another"
             raise refuse("SG402", message, location=node.meta.get("location"), hint=_GIVE_VALUE)
         self._exchange(node, self.flags.get(value, False))

@@ -17,6 +17,7 @@ from torch import fx
 from stillgraph.core.diagnostics import refuse
 from stillgraph.passes.regions.regions import Branch, Loop, control_of, copied, outputs, placeholders
 from stillgraph.passes.regions.values import storage_of
+from stillgraph.program.facts.info import info
 from stillgraph.program.facts.writes import written_arguments
 from stillgraph.program.graphs import arguments
 from stillgraph.program.program import Program
@@ -79,7 +80,7 @@ def _region(module: fx.GraphModule, is_alone_outside: Outside) -> None:
 
 def _may_be_number(node: fx.Node) -> bool:
     left = arguments(node)[0]
-    return isinstance(left, fx.Node) and getattr(left.meta.get("val"), "stillgraph_may_be_number", False)
+    return isinstance(left, fx.Node) and info(left.meta.get("val")).may_be_number
 
 
 def _is_alone(module: fx.GraphModule, value: Any, user: fx.Node, is_alone_outside: Outside) -> bool:

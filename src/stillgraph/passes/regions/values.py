@@ -9,6 +9,8 @@ from torch import fx
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
+from stillgraph.program.facts.info import info
+
 _KINDS = {bool: torch.bool, int: torch.int64, float: torch.float64}
 _ORDER = (bool, int, float)
 
@@ -51,7 +53,7 @@ def storage_of(value: Any) -> int | None:
 
 def is_optional(value: Any) -> bool:
     """Whether a value that stands for a place says that the place may hold ``None`` or nothing."""
-    return any(getattr(value, "stillgraph_optional", ()))
+    return info(value).may_be_missing
 
 
 class Fakes:

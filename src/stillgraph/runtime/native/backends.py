@@ -26,6 +26,7 @@ from torch.utils._sympy.printers import PythonPrinter
 from stillgraph.core.logs import log
 from stillgraph.program.blocks import CONSTRUCTS
 from stillgraph.program.facts.conclusions import without_lasting_conclusions
+from stillgraph.program.facts.info import info
 from stillgraph.program.facts.writes import written_arguments
 from stillgraph.program.graphs import regions
 from stillgraph.program.guards import TensorGuard
@@ -209,7 +210,7 @@ class _Region:
         placeholders = graph_module.graph.find_nodes(op="placeholder")
         for index, (value, node) in enumerate(zip(example_inputs, placeholders, strict=True)):
             if isinstance(value, torch.Tensor):
-                set_by_program = hasattr(node.meta.get("val"), "stillgraph_grad_set")
+                set_by_program = info(node.meta.get("val")).grad_set
                 guarded = isinstance(value, torch.nn.Parameter) and not set_by_program
                 self._tensors += [] if guarded else [index]
             elif not isinstance(value, (torch.SymInt, torch.SymFloat)):

@@ -22,6 +22,7 @@ from torch.autograd.graph import saved_tensors_hooks
 from torch.utils.checkpoint import checkpoint
 
 from stillgraph.program.context import Context, current_context, write_switches
+from stillgraph.program.facts.info import info
 from stillgraph.program.graphs import arguments, regions
 from stillgraph.program.guards import ModeGuard
 from stillgraph.program.operations import (
@@ -139,7 +140,7 @@ def _differentiates(graph: fx.GraphModule) -> bool:
 
 
 def _may_require_grad(value: Any) -> bool:
-    return isinstance(value, torch.Tensor) and (value.requires_grad or getattr(value, "stillgraph_grad_differs", False))
+    return isinstance(value, torch.Tensor) and (value.requires_grad or info(value).grad_differs)
 
 
 def _has_unbound(module: fx.GraphModule) -> bool:

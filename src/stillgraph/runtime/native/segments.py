@@ -12,6 +12,7 @@ from torch import fx
 
 from stillgraph.program import operations
 from stillgraph.program.context import Context
+from stillgraph.program.facts.info import info
 from stillgraph.program.facts.schemas import RECURRENT, is_custom
 from stillgraph.program.facts.writes import name_of
 
@@ -168,6 +169,6 @@ def _from_several(node: fx.Node) -> bool:
 
 def _all_tensors(value: Any) -> bool:
     if isinstance(value, torch.Tensor):
-        uncertain = getattr(value, "stillgraph_optional", None) or getattr(value, "stillgraph_may_be_number", False)
+        uncertain = info(value).may_be_missing or info(value).may_be_number
         return not uncertain and all(isinstance(d, int) for d in value.shape)
     return isinstance(value, (tuple, list)) and bool(value) and all(_all_tensors(v) for v in value)

@@ -12,6 +12,7 @@ import torch
 from stillgraph.core.diagnostics import Side
 from stillgraph.core.lookup import is_exactly
 from stillgraph.program.constants import Known
+from stillgraph.program.facts.info import info, mark
 from stillgraph.program.types import (
     JoinFailure,
     ListType,
@@ -82,7 +83,7 @@ def same_constant(left: Any, right: Any) -> bool:
 
 def may_be_parameter(value: Any) -> bool:
     """Whether a tensor is a parameter, or was joined of one: a module then has it among its parameters."""
-    return isinstance(value, torch.nn.Parameter) or hasattr(value, "stillgraph_parameter")
+    return isinstance(value, torch.nn.Parameter) or bool(info(value).parameters)
 
 
 def has_leaf(value: Any, view: View, inside: tuple[int, ...] = ()) -> bool:
@@ -519,7 +520,7 @@ class Joiner:
             return lambda outs: outs[index]
 
         def build(outs: Sequence[Any]) -> Any:
-            outs[index].stillgraph_parameter = left, right
+            mark(outs[index], parameters=(left, right))
             return outs[index]
 
         return build
@@ -538,7 +539,7 @@ class Joiner:
 
     def _absence(self, value: Any, side: int) -> bool | None:
         """Whether a leaf is None, if its path knows."""
-        return self.absences[side](value) if is_leaf(value) and getattr(value, "stillgraph_optional", None) else None
+        return self.absences[side](value) if is_leaf(value) and info(value).may_be_missing else None
 
     def type_of(self, value: Any, side: int = 1) -> Type:
         """The type of a leaf as seen from outside its path: sizes that only the path knows are unknown."""

@@ -17,6 +17,7 @@ from torch.utils._pytree import tree_leaves
 
 from stillgraph.core.diagnostics import Refusal, refuse
 from stillgraph.core.files import is_our_module
+from stillgraph.program.facts.info import info, mark
 from stillgraph.program.types import TensorType
 from stillgraph.trace.code.frames import here
 from stillgraph.trace.control_flow.maybe_none import AUGMENTING, as_python
@@ -29,7 +30,7 @@ _HINT = "Begin with a tensor, such as torch.zeros(()) of the dtype you want, so 
 
 def may_be_number(value: Any) -> bool:
     """Whether a value is a tensor on one path and a number on another."""
-    return isinstance(value, torch.Tensor) and getattr(value, "stillgraph_may_be_number", False)
+    return isinstance(value, torch.Tensor) and info(value).may_be_number
 
 
 def augmenting(func: Any) -> Callable[..., Any] | None:
@@ -86,7 +87,7 @@ def check_result(recorder: Recorder, func: Callable[..., Any], args: Any, kwargs
         if isinstance(other, torch.Tensor):
             _compare(uncertain[0], other, result)
         elif isinstance(other, (bool, int, float, torch.SymInt, torch.SymFloat, torch.SymBool)):
-            result.stillgraph_may_be_number = True  # type: ignore[attr-defined]  # a mark of ours
+            mark(result, may_be_number=True)
 
 
 def call_method(recorder: Recorder, method: Any, args: Any, kwargs: dict[str, Any]) -> Any:
@@ -124,7 +125,7 @@ def change_in_place(recorder: Recorder, function: Callable[..., Any], left: torc
         _compare(left, other, like)
     kinds = [recorder.type_of(each) for each in results]
     needs = {kind.requires_grad for kind in kinds if isinstance(kind, TensorType)}
-    differs = getattr(left, "stillgraph_grad_differs", False) or len(needs) > 1
+    differs = info(left).grad_differs or len(needs) > 1
     shape = tuple(recorder.to_fake(like).shape)
     type_ = TensorType(like.dtype, like.device, shape, any(needs), differs, may_be_number=len(tensors) < len(numbers))
     node = recorder.emit("call_function", function, (left, right), {})

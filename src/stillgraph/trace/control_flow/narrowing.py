@@ -14,6 +14,7 @@ from torch.utils._pytree import is_namedtuple_instance
 
 from stillgraph.core.lookup import is_exactly
 from stillgraph.program.constants import Known
+from stillgraph.program.facts.info import info
 from stillgraph.program.operations import is_unbound
 from stillgraph.program.types import JoinFailure, ListType, TableType, Type
 from stillgraph.trace.code.signals import Diverged
@@ -62,16 +63,14 @@ class _Learned:
 
 def is_optional(value: Any) -> bool:
     """Whether a staged value stands for ``None`` on some path, be that the one being recorded or not."""
-    return isinstance(value, (torch.Tensor, StagedNumber)) and bool(
-        getattr(value, "stillgraph_optional", (False, False))[0]
-    )
+    return isinstance(value, (torch.Tensor, StagedNumber)) and info(value).may_be_none
 
 
 def may_be_unbound(value: Any) -> bool:
     """Whether a staged value stands, on some path, for that of a variable that has none."""
     if isinstance(value, Picked):
         return _UNBOUND in value.stillgraph_known()
-    return is_leaf(value) and bool(getattr(value, "stillgraph_optional", (False, False))[1])
+    return is_leaf(value) and info(value).may_be_unbound
 
 
 _UNBOUND = Known(MISSING)

@@ -13,6 +13,7 @@ import torch
 from torch import fx
 
 from stillgraph.core.diagnostics import Side
+from stillgraph.program.facts.info import like
 from stillgraph.program.types import JoinFailure, Type
 from stillgraph.trace.code.signals import Diverged
 from stillgraph.trace.control_flow.arms import Arm, continue_arm, leaf_node, run_arm, unify_captures
@@ -277,7 +278,7 @@ def plain_output(value: Any) -> Any:
     if not isinstance(value, StagedNumber):
         return value
     number = plain(value)
-    number.stillgraph_optional = getattr(value, "stillgraph_optional", ())
+    like(number, value)
     return number
 
 

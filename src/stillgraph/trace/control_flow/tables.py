@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from stillgraph.program.facts.info import info
 from stillgraph.program.types import JoinFailure
 from stillgraph.trace.control_flow.join import DEAD, may_be_parameter
 from stillgraph.trace.control_flow.unjoined import Unjoined, alternatives, named, refuse_join
@@ -23,8 +24,8 @@ def may_be_entry(value: Any) -> bool:
 
 def parameters_behind(value: Any) -> Iterator[Any]:
     """The parameters that a joined one may be, as far as that is known."""
-    for side in getattr(value, "stillgraph_parameter", ()):
-        yield from parameters_behind(side) if hasattr(side, "stillgraph_parameter") else (side,)
+    for side in info(value).parameters:
+        yield from parameters_behind(side) if info(side).parameters else (side,)
 
 
 def before_unset(recorder: Recorder, place: AttributePlace) -> None:

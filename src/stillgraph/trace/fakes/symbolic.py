@@ -40,6 +40,7 @@ from torch.utils._sympy.numbers import int_oo
 from torch.utils._sympy.value_ranges import ValueRanges
 
 from stillgraph.core.diagnostics import refuse
+from stillgraph.program.facts.info import info, mark
 from stillgraph.program.facts.size_facts import Undo, assume, learned_inside, of_any_size
 from stillgraph.trace.code.frames import here
 from stillgraph.trace.fakes import sparse_fakes
@@ -122,7 +123,7 @@ def is_fake(value: Any) -> bool:
 
 def is_hidden(value: Any) -> bool:
     """Whether a tensor is what autograd finds behind a value of which the capture does not know where it is from."""
-    return getattr(value, "stillgraph_hidden", False) is True
+    return info(value).is_hidden
 
 
 def known_true(condition: torch.SymBool | bool) -> bool:
@@ -416,8 +417,7 @@ class Symbolic:
             if not requires_grad:
                 return tensor
             hidden: Any = tensor.requires_grad_()
-            hidden.stillgraph_hidden = True
-            hidden.stillgraph_grad_differs = grad_differs
+            mark(hidden, is_hidden=True, grad_differs=grad_differs)
             return hidden.clone()
 
     @staticmethod

@@ -24,6 +24,7 @@ from stillgraph.core.diagnostics import InternalError, refuse, refusing_past_use
 from stillgraph.core.location import Location
 from stillgraph.core.rewritten import Holder
 from stillgraph.program.context import IdleHooks, are_hooks_on, current_context
+from stillgraph.program.facts.info import info, mark
 from stillgraph.program.facts.module_tables import NOT_PERSISTENT
 from stillgraph.program.facts.schemas import is_effectful
 from stillgraph.program.operations import is_unbound
@@ -532,14 +533,14 @@ class Recorder(PlainAnswers):
         """The type of a tensor, number or column of a list."""
         if isinstance(value, StagedList):
             return value.type
-        optional = getattr(value, "stillgraph_optional", (False, False))
-        mixed = (getattr(value, "stillgraph_grad_differs", False), getattr(value, "stillgraph_may_be_number", False))
+        known = info(value)
+        optional, mixed = (known.may_be_none, known.may_be_unbound), (known.grad_differs, known.may_be_number)
         if isinstance(value, torch.Tensor):
             with torch._C.DisableTorchFunction():
                 fake = self.fake_of(value) if not is_fake(value) else value
                 type_ = TensorType(fake.dtype, fake.device, tuple(fake.shape), fake.requires_grad, *mixed, *optional)
                 return replace(type_, layout=sparse.layout_of(fake))
-        return NumberType(kind_of(value), getattr(value, "stillgraph_mixed", False), *optional)
+        return NumberType(kind_of(value), known.kind_varies, *optional)
 
     def instantiate(self, type_: Type) -> Any:
         """A fresh staged value of a type; the caller defines its node."""
@@ -557,20 +558,18 @@ class Recorder(PlainAnswers):
                     shape, type_.dtype, type_.device, type_.requires_grad, type_.grad_differs, type_.layout
                 )
         if isinstance(type_, TensorType):
-            value.stillgraph_joined = True
+            mark(value, is_joined=True, grad_differs=type_.grad_differs, may_be_number=type_.may_be_number)
             layouts.let_vary(value)
-            value.stillgraph_grad_differs = type_.grad_differs
-            value.stillgraph_may_be_number = type_.may_be_number
         if type_.may_be_none or type_.may_be_unbound:
-            value.stillgraph_optional = (type_.may_be_none, type_.may_be_unbound)
+            mark(value, may_be_none=type_.may_be_none, may_be_unbound=type_.may_be_unbound)
             self.has_unset = self.has_unset or type_.may_be_unbound
         return value
 
 
 def _may_say_otherwise(value: Any, op: str) -> bool:
     """Whether a value may be None or unbound, or a number, which has no method of torch's."""
-    is_asked = op == "call_method" and getattr(value, "stillgraph_may_be_number", False)
-    return bool(is_asked or getattr(value, "stillgraph_optional", None))
+    is_asked = op == "call_method" and info(value).may_be_number
+    return is_asked or info(value).may_be_missing
 
 
 def _being_handled() -> frozenset[int]:

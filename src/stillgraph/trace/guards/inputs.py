@@ -15,6 +15,7 @@ from stillgraph.core.diagnostics import refuse
 from stillgraph.core.parcel import is_parcels
 from stillgraph.program.context import current_context
 from stillgraph.program.facts.facts import fact
+from stillgraph.program.facts.info import info
 from stillgraph.program.facts.values import is_value
 from stillgraph.program.guards import (
     AliasGuard,
@@ -239,7 +240,7 @@ class Inputs:
         assert recorder is not None
         real = recorder.from_before(fake)
         if real is None:  # made by the capture
-            if getattr(fake, "stillgraph_joined", False):
+            if info(fake).is_joined:
                 message = "grad is read of a tensor that is another one on each path, or comes out of a loop"
                 raise refuse("SG305", message, location=here())
             return None

@@ -19,6 +19,7 @@ import torch
 
 from stillgraph.core.contents import replace_deque, replace_dict, replace_set
 from stillgraph.core.lookup import class_member, is_slot, own_attributes, slot_value
+from stillgraph.program.facts.info import info
 from stillgraph.program.facts.module_tables import (
     MODULE_TABLES,
     NOT_PERSISTENT,
@@ -89,7 +90,7 @@ class AttributePlace:
             self._remove()
         elif isinstance(self.target, torch.nn.Module):
             held = entries(self.target, "_parameters")
-            if self.name in held and hasattr(value, "stillgraph_parameter"):
+            if self.name in held and info(value).parameters:
                 held[self.name] = value  # joined of parameters, which torch does not see
             else:
                 torch.nn.Module.__setattr__(self.target, self.name, value)

@@ -15,6 +15,7 @@ from torch import fx
 from stillgraph.core.diagnostics import refuse
 from stillgraph.core.location import Location
 from stillgraph.passes.state.memory import COPIED, Copying
+from stillgraph.program.facts.info import info, mark
 from stillgraph.program.operations import copied_tensors
 from stillgraph.trace.code.frames import here
 from stillgraph.trace.code.signals import Restart
@@ -57,7 +58,7 @@ def deep_copied(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
     node = recorder.emit("call_method", "clone", (flat,), {})
     node.meta[COPIED] = copying_of(memo)
     copy = recorder.bind(recorder.run(_T.clone, (flat,), {}), node)
-    copy.stillgraph_offset_lost = not _begins_its_memory(fake)
+    mark(copy, offset_lost=not _begins_its_memory(fake))
     if fake.requires_grad:
         copy = recorder.__torch_function__(_T.requires_grad_, (), (copy,))
     memo[id(tensor)] = copy
@@ -82,7 +83,7 @@ def refuse_shared(location: Location | None) -> BaseException:
 def may_share(copying: Copying) -> bool:
     """Whether two tensors of a deep copy may share memory for all that is known before the end of the capture."""
     return len(copying.sources) > 1 and any(
-        not isinstance(each, torch.Tensor) or getattr(each, "stillgraph_joined", False) for each in copying.sources
+        not isinstance(each, torch.Tensor) or info(each).is_joined for each in copying.sources
     )
 
 

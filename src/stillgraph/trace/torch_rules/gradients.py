@@ -17,6 +17,7 @@ from torch import fx
 from torch.autograd.graph import GradientEdge, Node
 
 from stillgraph.core.diagnostics import refuse
+from stillgraph.program.facts.info import info, mark
 from stillgraph.program.types import TensorType
 from stillgraph.trace.code.frames import here
 from stillgraph.trace.fakes.symbolic import is_fake, is_hidden
@@ -70,9 +71,10 @@ class RequirePlace:
 
     def set(self, value: Any) -> None:
         fake: Any = self.tensor
-        fake.stillgraph_grad_set = True  # a compiled region has to look at it in the run
+        mark(fake, grad_set=True)  # a compiled region has to look at it in the run
         if not isinstance(value, bool):  # joined: one path asked for it
-            fake.stillgraph_grad_differs = value = True
+            mark(fake, grad_differs=True)
+            value = True
         with torch._C.DisableTorchFunction():
             if fake.is_leaf:  # else what was done in place decides, which nothing undoes
                 fake.requires_grad_(value)
@@ -176,7 +178,7 @@ def _reach(roots: Iterable[torch.Tensor]) -> _Reach:
 
 def requirement_differs(fake: torch.Tensor) -> bool:
     """Whether ``requires_grad`` depends on the path: that of the tensor itself, or of all that it was computed from."""
-    if getattr(fake, "stillgraph_grad_differs", False):
+    if info(fake).grad_differs:
         return True
     with torch._C.DisableTorchFunction():
         todo = [_node_of(fake)]
@@ -188,7 +190,7 @@ def requirement_differs(fake: torch.Tensor) -> bool:
                 continue
             found.add(node)
             variable = getattr(node, "variable", None)
-            if variable is not None and not getattr(variable, "stillgraph_grad_differs", False):
+            if variable is not None and not info(variable).grad_differs:
                 return False
             differs = differs or variable is not None
             todo.extend(after for after, _ in node.next_functions)
@@ -337,7 +339,7 @@ def _may_be_dropped(recorder: Recorder, fake: torch.Tensor) -> bool:
 
 
 def _may_be_none(value: Any) -> bool:
-    return bool(getattr(value, "stillgraph_optional", (False,))[0])
+    return info(value).may_be_none
 
 
 def _grad(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:

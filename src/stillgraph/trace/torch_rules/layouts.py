@@ -14,6 +14,7 @@ from torch import fx
 from torch.utils._pytree import tree_leaves
 
 from stillgraph.core.diagnostics import Refusal
+from stillgraph.program.facts.info import info, mark
 from stillgraph.program.types import ListType
 from stillgraph.trace.fakes.symbolic import is_fake
 from stillgraph.trace.torch_rules.fake_execution import run_on_fakes
@@ -40,7 +41,7 @@ def let_vary(tensor: torch.Tensor) -> None:
     with torch._C.DisableTorchFunction():  # nothing is asked of it by the user
         has_dimensions = tensor.dim() > 0
     if has_dimensions:
-        tensor.stillgraph_layout_varies = True  # type: ignore[attr-defined]  # ours
+        mark(tensor, layout_varies=True)
 
 
 def hand_on(node: fx.Node, result: Any) -> None:
@@ -61,7 +62,7 @@ def _gives_varying(node: fx.Node) -> bool:
 def _holds_varying(value: Any) -> bool:
     if isinstance(value, (tuple, list)):
         return any(map(_holds_varying, value))
-    return isinstance(value, ListType) or bool(getattr(value, "stillgraph_layout_varies", False))
+    return isinstance(value, ListType) or info(value).layout_varies
 
 
 def varies(recorder: Recorder, tensor: Any) -> bool:
@@ -70,7 +71,7 @@ def varies(recorder: Recorder, tensor: Any) -> bool:
         return False
     if not is_fake(tensor):  # one from before the call, which may have been given other memory since
         tensor = recorder.fakes.get(id(tensor), (tensor, tensor))[1]
-    return bool(getattr(tensor, "stillgraph_layout_varies", False))
+    return info(tensor).layout_varies
 
 
 # ---- what only some layouts allow
@@ -192,7 +193,7 @@ def contiguous(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
     if not (plainly and varies(recorder, args[0])):
         return recorder.record(func, args, kwargs)
     copy = recorder.run(torch.Tensor.clone, (args[0],), {"memory_format": torch.contiguous_format})
-    copy.stillgraph_joined = True  # it may be a tensor from before
+    mark(copy, is_joined=True)  # it may be a tensor from before
     node = recorder.emit("call_method", "contiguous", args, kwargs)
     node.meta["val"] = copy
     return recorder.bind_tensor(copy, node)

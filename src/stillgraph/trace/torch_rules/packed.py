@@ -1,7 +1,7 @@
 """Packed sequences: what packs and pads them gives, whose sizes are in the contents of ``batch_sizes``.
 
 The first of the batch sizes is the size of the whole batch. Where the sequences are packed inside the function the
-capture knows it; a fake ``batch_sizes`` remembers it as ``stillgraph_batch``.
+capture knows it; a fake ``batch_sizes`` remembers it (`info`).
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import torch
+
+from stillgraph.program.facts.info import info, mark
 
 if TYPE_CHECKING:
     from stillgraph.trace.graph.recorder import Recorder
@@ -24,7 +26,7 @@ def _pack(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
     with torch._C.DisableTorchFunction(), recorder.symbolic.fake_mode:
         data = zeros_from(padded, (recorder.symbolic.fresh_size(), *padded.shape[2:]))
         batch_sizes: Any = torch.empty((recorder.symbolic.fresh_size(),), dtype=torch.int64)
-    batch_sizes.stillgraph_batch = lengths.shape[0]
+    mark(batch_sizes, batch=lengths.shape[0])
     return recorder.bind((data, batch_sizes), recorder.emit("call_function", func, args, kwargs))
 
 
@@ -53,9 +55,10 @@ def is_batch_sizes(fake: torch.Tensor) -> bool:
 
 def batch_of(recorder: Recorder, batch_sizes: Any) -> Any:
     """How many sequences were packed."""
-    known = getattr(batch_sizes, "stillgraph_batch", None)
+    known = info(batch_sizes).batch
     if known is None:
-        known = batch_sizes.stillgraph_batch = recorder.symbolic.fresh_size()
+        known = recorder.symbolic.fresh_size()
+        mark(batch_sizes, batch=known)
     return known
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from stillgraph.core.diagnostics import refuse
+from stillgraph.program.facts.info import info, mark
 from stillgraph.program.types import DENSE, JoinFailure
 from stillgraph.trace.code.frames import here
 from stillgraph.trace.torch_rules import layouts
@@ -100,9 +101,9 @@ def _coalesce(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
     if fake is None:
         return recorder.record(func, args, kwargs)
     result: Any = recorder.bind(_coalesced(recorder, fake), recorder.emit("call_method", "coalesce", args, kwargs))
-    result.stillgraph_joined = True  # it may be a tensor from before
+    mark(result, is_joined=True)  # it may be a tensor from before
     for each in (result, fake):
-        each.stillgraph_may_share = True
+        mark(each, may_share=True)
     return result
 
 
@@ -119,7 +120,7 @@ def require_apart(recorder: Recorder, func: Any, args: Any) -> None:
     if not isinstance(tensor, torch.Tensor) or not layouts.writes(func):
         return
     fake = recorder.to_fake(tensor)
-    if getattr(fake, "stillgraph_may_share", False):
+    if info(fake).may_share:
         message = f"{func.__name__} writes to a sparse tensor, which is what coalesce() has given or another one"
         raise refuse("SG301", message, location=here(), hint="Use the operation that makes a new tensor.")
 

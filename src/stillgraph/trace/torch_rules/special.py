@@ -16,6 +16,7 @@ from torch import fx
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.core.lookup import is_exactly
+from stillgraph.program.facts.info import info
 from stillgraph.program.types import ListType, NumberType
 from stillgraph.trace.code.frames import here, is_asked_by
 from stillgraph.trace.fakes.node_naming import as_node
@@ -196,7 +197,7 @@ def read_attribute(recorder: Recorder, func: Any, tensor: Any) -> Any:
     fake = recorder.to_fake(tensor)
     if name in ("requires_grad", "is_leaf", "grad_fn") and gradients.requirement_differs(fake):
         raise refuse("SG301", f"{name} differs from path to path here", location=here())
-    if name in ("is_leaf", "grad_fn") and getattr(fake, "stillgraph_joined", False) and fake.requires_grad:
+    if name in ("is_leaf", "grad_fn") and info(fake).is_joined and fake.requires_grad:
         raise refuse("SG301", f"{name} is asked of what a branch or loop leaves", location=here())  # it may be a leaf
     if name == "shape":
         return read_shape(recorder, tensor, fake)

@@ -9,6 +9,7 @@ import torch
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.program.facts.facts import FACTS, fact
+from stillgraph.program.facts.info import info
 from stillgraph.trace.code.frames import here
 from stillgraph.trace.torch_rules import layouts
 
@@ -47,7 +48,7 @@ def before_hash(tensor: torch.Tensor) -> None:
     Raises:
         CaptureError: only the run knows which tensor it is.
     """
-    if getattr(tensor, "stillgraph_joined", False):
+    if info(tensor).is_joined:
         message = "a tensor is looked up or kept by its hash, of which only the run knows whether it is one from before"
         raise refuse("SG301", message, location=here(), hint=_COMPARED)
 
@@ -60,7 +61,7 @@ _AS_THEY_ARE = frozenset({"is_leaf", "_is_view", "is_inference", *_WHOLE})
 
 def _require_first_version(recorder: Recorder, fake: torch.Tensor, real: torch.Tensor | None) -> None:
     """Refuse to count the writes to a tensor: a program may do them in another number, and on some paths only."""
-    if real is None or recorder.in_arm or getattr(fake, "stillgraph_joined", False) or _is_written(fake):
+    if real is None or recorder.in_arm or info(fake).is_joined or _is_written(fake):
         message = "_version, which counts the writes to a tensor, is asked of one that the call makes or writes to"
         raise refuse("SG301", message, location=here(), hint="Count the writes in a variable of your own.")
 
@@ -79,7 +80,7 @@ def _refused(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
 
 
 def _offset(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
-    if getattr(recorder.to_fake(args[0]), "stillgraph_offset_lost", False):
+    if info(recorder.to_fake(args[0])).offset_lost:
         return _refused(recorder, func, args, kwargs)
     return layouts.asked(_method)(recorder, func, args, kwargs)
 

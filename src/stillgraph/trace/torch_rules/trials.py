@@ -21,6 +21,7 @@ import torch
 from torch._ops import OpOverload, OpOverloadPacket
 from torch.utils._pytree import TreeSpec, tree_flatten, tree_unflatten
 
+from stillgraph.program.facts.info import mark
 from stillgraph.trace.fakes.symbolic import DATA_DEPENDENT, Symbolic, without_dispatch_modes
 
 # All sizes at once, as some functions want them equal, or in an order, from one of them on.
@@ -286,7 +287,7 @@ def _one(symbolic: Symbolic, known: _Known, leaves: list[Any], trials: list[_Tri
     made = made if dims == sorted(dims) else made.permute([dims.index(dim) for dim in range(len(dims))])
     made = _computed(made, leaves, [each.requires_grad for each in found])
     if order is None:
-        made.stillgraph_layout_varies = True  # type: ignore[attr-defined]  # ours: see `layouts`
+        mark(made, layout_varies=True)  # see `layouts`
     return made
 
 
@@ -363,5 +364,5 @@ def _computed(made: torch.Tensor, leaves: list[Any], require: list[bool]) -> tor
         if isinstance(leaf, torch.Tensor) and leaf.requires_grad:
             total = leaf.sum() * 0
             made = made + (total.real if total.is_complex() and not made.is_complex() else total).to(made.dtype)
-    made.stillgraph_grad_differs = not all(require)  # type: ignore[attr-defined]  # ours
+    mark(made, grad_differs=not all(require))
     return made

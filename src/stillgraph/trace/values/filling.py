@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 import torch
 
 from stillgraph.core.diagnostics import refuse
+from stillgraph.program.facts.info import info
 from stillgraph.program.operations import text
 from stillgraph.trace.code.frames import here
 from stillgraph.trace.values.arrays import StagedArray
@@ -29,7 +30,6 @@ _SAMPLES: Mapping[type, tuple[Any, ...]] = {
 _COMMON = 2  # of them; in the others floats are infinite, or no number
 
 _OF_ANY_TYPE = (1, 1.5, True, None)
-_UNCERTAIN = ("stillgraph_mixed", "stillgraph_may_be_number", "stillgraph_optional")  # of types that the run tells
 
 
 def require_fits(
@@ -118,8 +118,9 @@ class _Sampling:
         return _unformatted(kind.__name__, None) if isinstance(value, Staged) or holds_staged(value) else value
 
     def _of_data(self, value: Any) -> Any:
-        if any(getattr(value, name, False) for name in _UNCERTAIN):
-            may_be = self._uncertain is not None or getattr(value, "stillgraph_optional", False)
+        known = info(value)
+        if known.may_be_missing or known.may_be_number or known.kind_varies:  # only the run tells its type
+            may_be = self._uncertain is not None or known.may_be_missing
             return self._uncertain if may_be else _OF_ANY_TYPE[0]
         if isinstance(value, StagedNumber):
             return self._of(kind_of(value))

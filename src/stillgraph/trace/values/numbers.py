@@ -17,6 +17,7 @@ import torch
 from stillgraph.core.diagnostics import refuse
 from stillgraph.core.files import path_in_torch
 from stillgraph.core.lookup import is_exactly
+from stillgraph.program.facts.info import info, mark
 from stillgraph.program.operations import is_integer
 from stillgraph.trace.code.frames import here
 from stillgraph.trace.values.number_operands import (
@@ -401,7 +402,7 @@ _PLAIN: dict[type, Any] = {
 def let_kind_vary(number: Any) -> None:
     """Mark a new staged number: of which kind it is depends on the path."""
     number.__class__ = _MIXED.get(type(number), type(number))
-    number.stillgraph_mixed = True
+    mark(number, kind_varies=True)
 
 
 def is_number(value: object) -> bool:
@@ -411,7 +412,7 @@ def is_number(value: object) -> bool:
 
 def is_mixed(value: Any) -> bool:
     """Whether the kind of a number is another on another path."""
-    return isinstance(value, StagedNumber) and getattr(value, "stillgraph_mixed", False)
+    return isinstance(value, StagedNumber) and info(value).kind_varies
 
 
 def kinds_of(value: Any) -> tuple[type, ...]:

@@ -16,6 +16,7 @@ import torch
 from stillgraph.core.diagnostics import refuse
 from stillgraph.core.files import is_dependency
 from stillgraph.core.lookup import class_member
+from stillgraph.program.facts.info import info
 from stillgraph.trace.code.frames import here
 
 SAMPLE = "stillgraph_sample"
@@ -77,7 +78,7 @@ def require_one_kind(operands: Iterable[Any], does: str) -> None:
     Raises:
         CaptureError: there is a number whose kind depends on the path.
     """
-    if any(getattr(each, "stillgraph_mixed", False) is True for each in operands):
+    if any(info(each).kind_varies for each in operands):
         message = f"a number that is of one kind on one path and of another on the other {does}"
         raise refuse("SG202", message, location=here(), hint=ONE_KIND)
 
