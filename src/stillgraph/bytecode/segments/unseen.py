@@ -11,7 +11,8 @@ from typing import Any
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.core.files import is_our_module
-from stillgraph.trace.capture.session import PAIRED, Session, is_recorded, session
+from stillgraph.trace.capture.session import Session, session
+from stillgraph.trace.capture.unseen import PAIRED
 from stillgraph.trace.code.chance import CHANCE, CLOCKS, SEEDED, is_by_chance
 from stillgraph.trace.code.executed_code import Calls
 from stillgraph.trace.code.frames import here
@@ -54,12 +55,12 @@ def refuse_users(capture: Session, frame: FrameType) -> None:
         CaptureError: it is the user's: C code or a library has called it. It would see what stands for values that
             only the run knows, and what it does would not be part of the program.
     """
-    capture.before_unseen_code(frame)
+    capture.unseen.before_code(frame)
     code = frame.f_code
-    if capture.is_left_alone or capture.is_rewritten(code) or not is_called_back(frame):
+    if capture.unseen.is_left_alone or capture.is_rewritten(code) or not is_called_back(frame):
         return
     is_body = not code.co_flags & inspect.CO_OPTIMIZED and code.co_name != "<module>"
-    if is_body or code.co_name == "__hash__" or is_recorded(frame):
+    if is_body or code.co_name == "__hash__" or capture.unseen.is_recorded(frame):
         return  # also what is asked for wherever containers go, and a function with a gradient of its own
     name = "a lambda" if code.co_name == "<lambda>" else code.co_name
     what = f"{name} is called back by {_caller(frame)}"
@@ -80,9 +81,9 @@ def _refuse_unseen_paired(frame: FrameType, method: Any) -> None:
     if capture is None:
         return
     if isinstance(method.__self__, WRITTEN_IN_C):
-        capture.before_lock(frame, method.__self__, method.__name__)
+        capture.unseen.before_lock(frame, method.__self__, method.__name__)
     elif not is_our_module(frame.f_globals.get("__name__", "")) and is_users(frame):
-        capture.before_unseen_paired(method.__self__, method.__name__)
+        capture.unseen.before_paired(method.__self__, method.__name__)
 
 
 def _asking(frame: FrameType) -> FrameType:

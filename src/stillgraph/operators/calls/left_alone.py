@@ -26,7 +26,7 @@ def call_left_alone(
     with capture.executed.paused():
         before = {place.key: (place, place.get()) for place in _places(capture, handed)}
     try:
-        with capture.leaving_alone():
+        with capture.unseen.left_alone():
             return lending.call(lambda a, k: run(*a, **k), args, kwargs)
     finally:
         with capture.executed.paused():

@@ -203,7 +203,7 @@ def _exchanged(capture: Session, table: Table, key: Any, value: Any) -> list[Any
 def _become(container: Any, table: Table) -> None:
     capture = session()
     assert capture is not None
-    capture.follow_all()  # Python's own ``&`` and ``-`` would compare what stands for the keys, and ask nobody
+    capture.unseen.follow_all()  # Python's own ``&`` and ``-`` would compare what stands for the keys, and ask nobody
     replace_contents(container, {table: None})
 
 

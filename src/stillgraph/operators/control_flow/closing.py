@@ -40,7 +40,7 @@ def before_stop(capture: Session, iterator: Any) -> None:
         if isinstance(each, Indexed):
             each.spend()
     if any(map(capture.iterators.binds_unseen, drawn_from)):
-        capture.follow_all()
+        capture.unseen.follow_all()
         message = "only the run knows how many elements are drawn from a generator expression that binds variables"
         raise refuse("SG305", message, location=here(), hint="Write a for loop.")
     if any(map(_changes_unseen, drawn_from)):

@@ -58,7 +58,7 @@ def hidden(name: str) -> NoReturn:
     """
     capture = session()
     if capture is not None:
-        capture.follow_all()
+        capture.unseen.follow_all()
     message = f"{name}() in a branch, loop or operand would see the variables of that block alone"
     raise refuse("SG104", message, location=here())
 

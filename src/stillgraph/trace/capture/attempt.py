@@ -26,7 +26,8 @@ from stillgraph.program.outputs import Template
 from stillgraph.program.program import Program
 from stillgraph.trace.capture.assumptions import Assumptions
 from stillgraph.trace.capture.results import Results
-from stillgraph.trace.capture.session import PAIRED, SPEAKING, Session
+from stillgraph.trace.capture.session import Session
+from stillgraph.trace.capture.unseen import PAIRED, SPEAKING
 from stillgraph.trace.code.captured import called_function, parameter_names, place_of
 from stillgraph.trace.code.chance import CHANCE, CLOCKS, SEEDED
 from stillgraph.trace.code.compiled import behind_compiler, original_of
@@ -112,15 +113,15 @@ class CaptureAttempt:
         journal, promoted, grown = session.journal, session.promoted, session.grown
         item = session.iterators.outside.item
         self.promotion = Promotion(self.finder, self.inputs, journal, knowledge, promoted, grown, item)
-        session.can_follow_methods = front_end.following is not None
+        session.unseen.can_follow_methods = front_end.following is not None
         session.for_segments = self.front_end.for_segments
         audits.before_capture()
         session.executed.reaching = audits.before_reaching
-        session.executed.beginning = session.before_unseen_code
+        session.executed.beginning = session.unseen.before_code
         session.executed.hashing = tensor_queries.before_hash
-        session.executed.waiting = session.before_unseen_waiting
+        session.executed.waiting = session.unseen.before_waiting
         told_of = frozenset({*SPEAKING, *CHANCE, *CLOCKS})
-        session.executed.calling = Calls(told_of, (*PAIRED, *SEEDED), session.before_unseen_act)
+        session.executed.calling = Calls(told_of, (*PAIRED, *SEEDED), session.unseen.before_act)
 
     @property
     def journal(self) -> Journal:
@@ -179,7 +180,7 @@ class CaptureAttempt:
             tables.add(value, source)
             random.meet(value)
 
-        def told_of_unseen(code: CodeType, namespace: dict[str, Any]) -> None:
+        def told_of_code(code: CodeType, namespace: dict[str, Any]) -> None:
             tables.add_code(code, namespace)
             self._watch_cells(code)
 
@@ -189,7 +190,8 @@ class CaptureAttempt:
             self._watch_cells(code)
 
         self.finder.told = told
-        self.session.told_of_unseen, self.session.told_of_package = told_of_unseen, told_of_package
+        unseen = self.session.unseen
+        unseen.told_of_code, unseen.told_of_package = told_of_code, told_of_package
         if self.knowledge.watch_modules:
             self.journal.watches.append(tables)
         return _Begun(context, assumptions, modes, tables, random)
@@ -377,7 +379,7 @@ class CaptureAttempt:
         """Whatever was written to a module without the journal's knowledge cannot be repeated by the program."""
         self.finder.memory.require_unchanged()
         self.finder.memory.require_apart()
-        changed = tables.restore(keep_added=True, keep_entries=not self.session.ran_unseen)
+        changed = tables.restore(keep_added=True, keep_entries=not self.session.unseen.has_run)
         if changed is None:
             return
         if makes_modules(changed.now):

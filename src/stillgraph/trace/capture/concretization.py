@@ -64,7 +64,7 @@ def demanded(session: Session, value: Any, what: str) -> Any:
     if isinstance(value, StagedNumber) and current() is session:
         ask_for_constants(session, value)
     if what in ("index", "hash") and _is_asked_by_rewritten_code(session, left_to_python=True):
-        session.follow_all()  # a list that is repeated, the display of a dict
+        session.unseen.follow_all()  # a list that is repeated, the display of a dict
     if isinstance(value, Unjoined):
         value.refuse()
     if what == "bool" and not session.knowledge.tries and _is_asked_by_rewritten_code(session):

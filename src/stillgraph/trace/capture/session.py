@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import collections
 import weakref
-from collections.abc import Callable, Hashable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager
-from contextvars import ContextVar
-from types import CodeType, FrameType, FunctionType
+from collections.abc import Callable, Hashable, Iterable
+from contextlib import AbstractContextManager
+from types import CodeType, FunctionType
 from typing import Any, NoReturn
 
 import torch
@@ -18,12 +17,9 @@ from stillgraph.core.dataclasses import has_steps
 from stillgraph.core.diagnostics import refuse
 from stillgraph.core.files import (
     is_container_class,
-    is_dependency,
     is_distributions,
     is_library,
-    is_our_module,
     is_ours,
-    is_package,
     is_polyfill,
     is_standard_library,
     is_torch,
@@ -39,22 +35,21 @@ from stillgraph.program.types import JoinFailure
 from stillgraph.trace.capture.account import Account
 from stillgraph.trace.capture.concretization import ask_for_constants, demanded
 from stillgraph.trace.capture.results import Results
-from stillgraph.trace.code.chance import is_by_chance
+from stillgraph.trace.capture.unseen import UnseenCode
 from stillgraph.trace.code.depth import Depth
 from stillgraph.trace.code.finalised import Finalised
 from stillgraph.trace.code.frames import here, in_autograd_function, location_of, surrounds_with_mode, unwrapped
 from stillgraph.trace.code.signals import Restart
-from stillgraph.trace.code.uninterpreted import is_debuggers, may_ask, may_write, properties_beside, way_of
 from stillgraph.trace.control_flow.arms import frame_in_try
 from stillgraph.trace.control_flow.both_sides import BothSides
 from stillgraph.trace.control_flow.protected import StageTry, may_handle, sees_any
 from stillgraph.trace.control_flow.recursion import Pending, Recursion, TailCalls
 from stillgraph.trace.control_flow.spreads import as_spread, each, is_spread, torch_call
-from stillgraph.trace.effects import audits, context_variables, locks, threads
+from stillgraph.trace.effects import audits, context_variables
 from stillgraph.trace.effects.attribute_dictionaries import AttributeDictionaries
 from stillgraph.trace.effects.elsewhere import Elsewhere
 from stillgraph.trace.effects.iterators import Iterators
-from stillgraph.trace.effects.locks import WRITTEN_IN_C, Locks
+from stillgraph.trace.effects.locks import Locks
 from stillgraph.trace.effects.made_modules import MadeModules
 from stillgraph.trace.effects.rehearsal import rehearsal
 from stillgraph.trace.effects.settling import Settling, callbacks_of_autograd
@@ -117,12 +112,8 @@ class Session(BothSides):
         self.own_streams: dict[int, Any] = {}  # streams in memory that the function has made
         self.scripting = False  # whether we are in code that TorchScript compiled
         self.catching_warnings: list[int] = []  # the ``catch_warnings`` that we are in, as `watching`
-        self.is_left_alone = False  # whether a function is being called that the user wants to be left as it is
         self.settling = Settling(self)
-        self.ran_unseen = False  # whether code of the user's was run that Python itself has called
-        self.told_of_package: Callable[[CodeType, dict[str, Any]], None] | None = None  # of a package's code, the same
-        self.told_of_unseen: Callable[[CodeType, dict[str, Any]], None] | None = None  # who compares
-        self.can_follow_methods = False  # whether another front end would follow it
+        self.unseen = UnseenCode(self)
         self.for_segments = False  # as `FrontEnd.for_segments`
         self.acted = False  # a step has been recorded that does something outside, which the code could read there
         self.raises = 0  # how many operations have been recorded that may raise in the run
@@ -248,27 +239,6 @@ class Session(BothSides):
         self.passed_by = True
         self.watched = True  # what the block does may be a step of Python's, behind the program
 
-    def before_unseen_paired(self, paired: Any, method: str) -> None:
-        """To be called before code that is not rewritten calls a method of one of `PAIRED`.
-
-        Raises:
-            Restart: libraries have to be converted, which shows more.
-            CaptureError: it gives back a lock, or resets a variable, that the capture has not taken, or set.
-        """
-        if isinstance(paired, ContextVar):
-            context_variables.before_unseen(self, paired, method)
-        elif self.locks.is_given_back_unseen(paired, method):
-            self.before_unseen("a lock is given back that was taken before")
-
-    def before_lock(self, frame: FrameType, lock: Any, method: str) -> None:
-        """To be called before code calls a method of a lock; raises as `before_unseen_paired`, or `Locks.before`."""
-        name = frame.f_globals.get("__name__", "")
-        if name == locks.__name__ or not self.locks.before(lock, method) or is_our_module(name):
-            return  # the first only asks
-        own = method == "release" or audits.is_of_users_project(frame.f_code, frame.f_globals)  # the user's blocks
-        if own and audits.is_users(frame) and not self.is_left_alone:
-            self.before_unseen_paired(lock, method)
-
     def require_pairs(self) -> None:
         """To be called in the end: what was taken or set is to be given back or reset.
 
@@ -303,15 +273,6 @@ class Session(BothSides):
             self.unpacked_ones[id(value)] = value
         return opened(value)
 
-    @contextmanager
-    def leaving_alone(self) -> Iterator[None]:
-        """In the body code runs that the user wants to be left as it is: what it does outside is its own affair."""
-        outer, self.is_left_alone = self.is_left_alone, True
-        try:
-            yield
-        finally:
-            self.is_left_alone = outer
-
     def before_unknown_length(self) -> None:
         """Begin anew with libraries converted: code that is not would take such a list for one of known length."""
         if not self.knowledge.convert_libraries:
@@ -324,102 +285,9 @@ class Session(BothSides):
         if name not in self.knowledge.watch:
             raise Restart("convert", (set(), {name}))
 
-    def before_unseen_code(self, frame: FrameType) -> None:
-        """To be called before code runs for the first time that Python itself calls: what it mentions is found then.
-
-        Raises:
-            Restart: the code is the user's, and a front end can follow it.
-        """
-        code = frame.f_code
-        if self.is_rewritten(code):
-            return
-        if is_dependency(code.co_filename):
-            if self.told_of_package is not None and is_package(code.co_filename):
-                self.told_of_package(code, frame.f_globals)
-            return
-        if not self.is_left_alone:
-            self._follow(frame)
-        with self.executed.paused():
-            self.finder.add_code(code, frame.f_globals)
-            self.finder.complete()
-            if self.told_of_unseen is not None:
-                self.told_of_unseen(code, frame.f_globals)
-        self.ran_unseen = True
-
-    def _follow(self, frame: FrameType) -> None:
-        """Begin anew where rewritten code has led to code that it leaves to Python: by an attribute, or an operator."""
-        if not self.can_follow_methods or self.knowledge.follow_methods:
-            return
-        name = way_of(frame, self.is_rewritten)
-        if name and name not in self.knowledge.watch:
-            raise Restart("convert", ({frame.f_code}, {name, *properties_beside(frame)}))
-        if name is not None:
-            self.follow_all()
-
-    def before_unseen_waiting(self, frame: FrameType) -> bool:
-        """To be called before code runs that Python itself calls.
-
-        Returns:
-            Whether it is to be called each time.
-
-        Raises:
-            CaptureError: it has to do with other threads, or only some path comes to it and it may change an object.
-        """
-        if self.is_left_alone:
-            return False
-        is_meant = audits.is_users(frame) and threads.before_unseen(frame, self.elsewhere)
-        return self._before_called_back(frame) or is_meant
-
-    def _before_called_back(self, frame: FrameType) -> bool:
-        """As `before_unseen_waiting`, of what the code may write or be misled by."""
-        code = frame.f_code
-        writes, asks = may_write(code), may_ask(code)
-        is_seen = self.is_rewritten(code) or not audits.is_called_back(frame) or is_recorded(frame)
-        if is_seen or not (writes or asks) or is_debuggers(frame, self.is_rewritten):
-            return False
-        if (writes and self.region is not self.root) or (asks and self.has_optionals):
-            self._follow(frame)
-            does = "it writes on one path" if writes else "it may decide by what is None"
-            what = f"{code.co_name} is called by Python's own code, and {does}"
-            raise refuse("SG305", what, location=here(), hint="Make the call in the static function itself.")
-        return True
-
-    def before_unseen_act(self, frame: FrameType, function: Any) -> None:
-        """To be called before code that is not rewritten calls a function of Python's.
-
-        Raises:
-            CaptureError: it is a print, or by chance; before that `Restart`, where the code can be followed.
-        """
-        if isinstance(getattr(function, "__self__", None), WRITTEN_IN_C):
-            self.before_lock(frame, function.__self__, function.__name__)
-            return
-        speaks = function in SPEAKING
-        if self.is_left_alone or (speaks and is_dependency(frame.f_code.co_filename)):
-            return
-        if is_our_module(frame.f_globals.get("__name__", "")) or not audits.is_users(frame):
-            return
-        what = f"{function.__name__} is called by code that is not rewritten"
-        if isinstance(getattr(function, "__self__", None), ContextVar):
-            self.before_unseen_paired(function.__self__, function.__name__)
-        elif is_by_chance(frame, function):
-            self.before_unseen(what)
-        elif speaks:
-            self.before_unseen_method()
-            raise refuse("SG305", what, location=here(), hint="Make the call in the static function itself.")
-
-    def before_unseen_method(self) -> None:
-        """Begin anew with the methods followed that Python calls for operators on users' objects."""
-        if self.ran_unseen:
-            self.follow_all()
-
-    def follow_all(self) -> None:
-        """Begin anew with a front end that leaves no operator to Python, where there is one and it is not in use."""
-        if self.can_follow_methods and not self.knowledge.follow_methods:
-            raise Restart("follow_methods", None)
-
     def before_unseen_write(self) -> None:
         """Begin anew with an eye on what such code writes."""
-        self.before_unseen_method()
+        self.unseen.before_method()
         if not self.knowledge.convert_libraries:
             raise Restart("convert_libraries", None)
         if not self.knowledge.watch_modules:
@@ -588,17 +456,7 @@ class Session(BothSides):
         super().number_meets_array(number)
 
 
-SPEAKING = frozenset({print, input})
-PAIRED = (*WRITTEN_IN_C, ContextVar)
-"""Objects of which each call undoes what it does, by another method."""
 _CHECK_BEFORE = "Raise it before the with block, or make the manager a class with __enter__ and __exit__."
-
-
-def is_recorded(frame: FrameType | None) -> bool:
-    """Whether a frame belongs to a function with a gradient of its own, which the run calls as well."""
-    while frame is not None and frame.f_code is not Session.run_function.__code__:
-        frame = frame.f_back
-    return frame is not None
 
 
 def session() -> Session | None:
