@@ -123,7 +123,8 @@ def continue_arm(recorder: Recorder, arm: Arm, block: Callable[[], Exit | None],
         arm.older = OlderObjects(recorder)
     else:
         arm.older.look()  # what was made since the arm began is not older than it
-    held = recorder.memory.as_now(locals_of_users(recorder))
+    with recorder.executed.paused():
+        held = recorder.memory.as_now(locals_of_users(recorder))
     try:
         for place in variables:
             recorder.journal.note(place)

@@ -112,7 +112,9 @@ def loop(
         with _trying(recorder) as failed:
             arm, inputs = _run_body(state, body)
         changed = len(recorder.stale) > stale  # an iteration finds changed what the one before has let be changed
-        if _settle(state, arm, inputs, mark, skip, lines) and not changed:
+        with recorder.executed.paused():
+            settled = _settle(state, arm, inputs, mark, skip, lines)
+        if settled and not changed:
             if failed:
                 recorder.path_fails(failed[0])
             return _close(state, test, arm, inputs)
@@ -239,11 +241,20 @@ def _final(exit: Exit | None) -> Exit:
 def _close(loop_: _Loop, test: Test, arm: Arm, inputs: dict[Hashable, Any]) -> Exit | None:
     recorder = loop_.recorder
     left = {key: arm.value(place, inputs.get(key, place.get())) for key, place in loop_.places.items()}
-    with recorder.resume(arm.region):
+    with recorder.executed.paused(), recorder.resume(arm.region):
         leaves = [leaf for key, state in loop_.state.items() for leaf in leaves_of(state, left[key], arm.view)]
         leaves += leaves_of(loop_.exit, DEAD if arm.diverged else _final(arm.exit), arm.view)
         arm.outputs = [leaf_node(recorder, value, slot.type, slot.place) for slot, value in leaves]
     check = _run_test(loop_, test)
+    with recorder.executed.paused():
+        return _joined(loop_, check, arm, inputs, left)
+
+
+def _joined(
+    loop_: _Loop, check: Arm, arm: Arm, inputs: dict[Hashable, Any], left: dict[Hashable, Any]
+) -> Exit | None:
+    """Emit the loop, and let its places hold what it gives."""
+    recorder = loop_.recorder
     operands = unify_captures(recorder, [check.region, arm.region])
     test_graph = recorder.region.attribute("test", check.region.close(check.outputs))
     body_graph = recorder.region.attribute("body", arm.region.close(arm.outputs))

@@ -77,7 +77,8 @@ def branch(
     emit = functools.partial(_emit_cond, recorder, predicate, left, right, written)
     absences = tuple(functools.partial(_absence, recorder, predicate, arm is left, arm) for arm in (left, right))
     lines = assigned_by(*ran[0]), assigned_by(*ran[1])
-    exit = close_arms(recorder, emit, left, right, variables, dropped, mark, absences, lines)
+    with recorder.executed.paused():
+        exit = close_arms(recorder, emit, left, right, variables, dropped, mark, absences, lines)
     if left.diverged or right.diverged:
         recorder.learn(predicate, right.diverged)
     return exit if rest is None else continue_(recorder, exit, rest, variables, dropped)

@@ -392,11 +392,12 @@ class Recorder(PlainAnswers):
         for attempt in self.attempts:
             attempt.before_node()
         self.emitted += 1
-        node = self.region.graph.create_node(op, target, as_argument(self, tuple(args)), as_argument(self, kwargs))
-        node.meta["context"] = current_context()
-        node.meta["location"] = where = self.locator.here()
-        self.watch.recorded(where)
-        node.meta[SO_FAR] = self.so_far()
+        with self.executed.paused():
+            node = self.region.graph.create_node(op, target, as_argument(self, tuple(args)), as_argument(self, kwargs))
+            node.meta["context"] = current_context()
+            node.meta["location"] = where = self.locator.here()
+            self.watch.recorded(where)
+            node.meta[SO_FAR] = self.so_far()
         return node
 
     def bind(self, result: Any, node: fx.Node) -> Any:

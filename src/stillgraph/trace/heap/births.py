@@ -14,7 +14,7 @@ import gc
 import itertools
 import operator
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from types import CodeType, CoroutineType, FrameType, GeneratorType
 from typing import Any
 
@@ -58,8 +58,10 @@ class Births:
                 self._raised += self._exceptions_among(young)
             self._grown -= self._ids
 
-    def _exceptions_among(self, young: Iterable[Any]) -> list[BaseException]:
-        return [each for each in young if issubclass(type(each), BaseException) and id(each) not in self._ids]
+    def _exceptions_among(self, young: list[Any]) -> list[BaseException]:
+        kinds = list(map(type, young))
+        raised = [kind for kind in dict(zip(map(id, kinds), kinds)).values() if issubclass(kind, BaseException)]
+        return [each for each in young if type(each) in raised and id(each) not in self._ids] if raised else []
 
     def _let_go_of_exceptions(self, passing: BaseException | None) -> None:
         """Empty the frames of all exceptions that were caught on the way: frames that lead to them, they lead to."""
