@@ -5,6 +5,7 @@ from __future__ import annotations
 import abc
 import functools
 import inspect
+import itertools
 import types
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -132,6 +133,9 @@ class ObjectGuards(ContainerGuards):
                 key = ("attribute", id(base), name)
                 if key not in self.inputs:
                     self._member(space, Item(space, name), name, vars(base)[name], key)
+            for above in users_classes(type(base)) if present else ():
+                absent = {name: None for name in present if name not in vars(above)}
+                self.missing.setdefault(class_space(above), {}).update(absent)
             if missing:
                 self.missing.setdefault(space, {}).update(dict.fromkeys(missing))
         by_name = sorted(self.names.asked) if is_users(file_of(kind)) else ()
@@ -169,6 +173,8 @@ class ObjectGuards(ContainerGuards):
                 read = read or (self.listed and value is None)  # an entry left out
                 self._entry(module, Slot(source, table_name, name), value, read)
         self._shadowed(module, source, {"forward", *in_torch})
+        own = itertools.chain(module.__dict__, *(module.__dict__[table] for table in MODULE_TABLES))
+        self._unhidden(module, (name for name in own if self._reads(module, name)))
         self._asked(module, source)
 
     def _compiled_module(self, module: torch.jit.ScriptModule, source: Source) -> None:
@@ -203,6 +209,7 @@ class ObjectGuards(ContainerGuards):
                     place = Slot(source, "__dict__", name) if plain else of_instance(value, source, name)
                     self._value(place, item, key)
             self._shadowed(value, source, set())
+            self._unhidden(value, state if whole else (name for name in state if self._reads(value, name)))
         for name in slots(type(value)):
             held = slot_value(value, name, _NOTHING)
             if self._reads(value, name) and held is not _NOTHING:
@@ -227,6 +234,18 @@ class ObjectGuards(ContainerGuards):
         shadowed = tuple(name for name in names if name not in state and name not in given)
         if shadowed:
             self.missing.setdefault(Attribute(source, "__dict__"), {}).update(dict.fromkeys(shadowed))
+
+    def _unhidden(self, value: Any, names: Iterable[str]) -> None:
+        """The attributes that an object has itself stay those, as long as no class comes to have a descriptor for one.
+
+        That goes for those that the program writes, too: a descriptor may be asked to store them.
+        """
+        written = (name for name in own_attributes(value) if ("attribute", id(value), name) in self.written)
+        own = dict.fromkeys((*names, *written))
+        for base in users_classes(type(value)):
+            absent = {name: None for name in own if name not in vars(base)}
+            if absent:
+                self.missing.setdefault(class_space(base), {}).update(absent)
 
     @functools.cached_property
     def _relied_names(self) -> dict[int, set[str]]:
