@@ -200,6 +200,13 @@ def _unfix(joiner: Joiner, before: Any, after: Any, place: str) -> State:
     return _widen_children(joiner, state, after, place)
 
 
+def _without_value(joiner: Joiner, state: Tree, place: str) -> Tree:
+    """The state of a variable that may have no value: all that it carries says so."""
+    named = zip(state.children, state.parts.names)
+    children = tuple(widen(joiner, s, MISSING, place + n) if slots_of(s) else s for s, n in named)
+    return state if all(a is b for a, b in zip(children, state.children)) else replace(state, children=children)
+
+
 def _seen(joiner: Joiner, after: Any) -> Parts | None:
     """The parts of what an iteration leaves beside a container or a complex number."""
     return complex_parts(after) if type(after) is complex else joiner.views[1](after)
@@ -234,6 +241,8 @@ def tree_of(value: Any, parts: Parts) -> Tree:
 
 
 def _widen_children(joiner: Joiner, state: Tree, after: Any, place: str) -> State:
+    if after is MISSING and slots_of(state) and state.kept is None:
+        return _without_value(joiner, state, place)
     parts = _seen(joiner, after)
     if parts is not None and wants_columns(replace(state.parts, children=_shown(state)), parts, in_loop=True):
         return _widen_list(joiner, _listed(joiner, state, parts, place), after, place)
@@ -334,7 +343,8 @@ def entry_of(state: State) -> Any:
     if isinstance(state, Listed):
         return state.entry if is_empty(state.entry) else state.kind((*state.begin, *state.entry))
     children = [entry_of(child) for child in state.children]
-    return DEAD if children and all(child is DEAD for child in children) else state.parts.rebuild(children)
+    nothing = next((each for each in (DEAD, MISSING) if children and all(child is each for child in children)), None)
+    return state.parts.rebuild(children) if nothing is None else nothing
 
 
 def _listed(joiner: Joiner, state: Tree, after: Parts, place: str) -> Listed:
@@ -447,8 +457,8 @@ def leaves_of(state: State, value: Any, view: View) -> list[tuple[Slot, Any]]:
     if isinstance(state, Slot):
         return [(state, value)]
     if isinstance(state, (Tree, Listed)):
-        if value is DEAD:
-            return [(slot, DEAD) for slot in slots_of(state)]
+        if value is DEAD or (value is MISSING and state.kept is None):
+            return [(slot, value) for slot in slots_of(state)]
         parts = view(value)
         assert parts is not None
         kept = [] if state.kept is None else [(state.kept.slot, state.kept.is_still(value))]

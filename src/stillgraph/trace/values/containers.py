@@ -19,6 +19,7 @@ from stillgraph.core.shown import shown_key
 from stillgraph.program.outputs import Keys
 from stillgraph.trace.fakes.symbolic import is_fake
 from stillgraph.trace.heap.exits import Exit
+from stillgraph.trace.heap.journal import MISSING
 from stillgraph.trace.values.arrays import StagedArray, is_array
 from stillgraph.trace.values.complexes import StagedComplex, complex_of
 from stillgraph.trace.values.entries import KINDS_OF_DICT, Entry, dict_parts, make_dict, make_set, set_parts
@@ -61,7 +62,7 @@ def split(value: Any) -> Parts | None:
         children = (value.present, value.value, value.rank)
         return Parts(Entry, None, (" (whether it is there)", "", " (its place)"), children, lambda new: Entry(*new))
     if kind is torch.Size:
-        return Parts(kind, len(value), tuple(f"[{i}]" for i in range(len(value))), tuple(value), torch.Size)
+        return Parts(kind, len(value), tuple(f"[{i}]" for i in range(len(value))), tuple(value), _size)
     if isinstance(value, slice):
         return Parts(slice, None, ("start", "stop", "step"), (value.start, value.stop, value.step), lambda n: slice(*n))
     if kind is StagedComplex:
@@ -73,6 +74,11 @@ def split(value: Any) -> Parts | None:
     if kind is Exit or (dataclasses.is_dataclass(kind) and not more and not _registered(value)):
         return _split_instance(value)
     return _split_registered(value)
+
+
+def _size(new: list[Any]) -> Any:
+    """A shape; where a path has none, what stands for its sizes there goes into no `torch.Size`."""
+    return tuple(new) if any(each is MISSING for each in new) else torch.Size(new)
 
 
 def complex_parts(value: Any) -> Parts:

@@ -100,7 +100,9 @@ class _Sampling:
     def of(self, value: Any) -> Any:
         """What stands for a value."""
         kind = type(value)
-        if kind in (tuple, list, torch.Size):
+        if kind is torch.Size:
+            return torch.Size([self._of(int) if isinstance(each, StagedNumber) else each for each in value])
+        if kind in (tuple, list):
             return kind(map(self.of, value))
         if isinstance(value, tuple) and hasattr(value, "_fields"):
             return kind(*map(self.of, value))
