@@ -43,7 +43,8 @@ class TensorType:
     """A tensor. A dimension is an ``int``, a symbolic size (``SymInt``), or None where it is unknown.
 
     ``grad_differs``: whether ``requires_grad`` depends on the path. ``may_be_number``, ``may_be_none`` and
-    ``may_be_unbound``: on some path the place holds a Python number, ``None``, or nothing.
+    ``may_be_unbound``: on some path the place holds a Python number, ``None``, or nothing. ``classes``: which of
+    `torch.Tensor`, `torch.nn.Parameter` and `torch.nn.Buffer` it is, on one path or another.
     """
 
     dtype: torch.dtype
@@ -55,6 +56,7 @@ class TensorType:
     may_be_none: bool = False
     may_be_unbound: bool = False
     layout: torch.layout = torch.strided
+    classes: frozenset[type] = frozenset({torch.Tensor})
 
 
 @dataclass(frozen=True)
@@ -226,6 +228,7 @@ def _join_tensors(left: TensorType, right: TensorType) -> TensorType:
         left.grad_differs or right.grad_differs or left.requires_grad != right.requires_grad,
         left.may_be_number or right.may_be_number,
         layout=left.layout,
+        classes=left.classes | right.classes,
     )
 
 

@@ -40,6 +40,7 @@ from stillgraph.trace.control_flow.unset import own_attribute_read
 from stillgraph.trace.fakes.symbolic import is_fake
 from stillgraph.trace.heap.identities import AMBIGUOUS
 from stillgraph.trace.heap.journal import AttributePlace, ContentsPlace, kind_of_container
+from stillgraph.trace.torch_rules.tensor_classes import require_one_class
 from stillgraph.trace.values.arrays import StagedArray, beside_a_tensor, is_array, refuse_numbers
 from stillgraph.trace.values.complexes import StagedComplex
 from stillgraph.trace.values.containers import Parts, split
@@ -138,6 +139,8 @@ def set_past_class(store: Callable[[Any, str, Any], None], target: Any, name: st
     if isinstance(target, type) and source is None:
         raise refuse("SG305", f"the attribute {name} of a class is written that the call made", location=here())
     refuse_ambiguous(target, name)
+    if isinstance(target, torch.nn.Module) and isinstance(value, torch.Tensor):
+        require_one_class(value)  # which decides where torch puts it
     place = AttributePlace(target, name)
     if source is not None:
         _promote_parts(capture, Attribute(source, name), place.get(), value)

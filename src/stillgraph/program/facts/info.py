@@ -27,6 +27,7 @@ class Info:
         layout_varies: whether a tensor's memory depends on the path.
         offset_lost: whether nobody knows where a tensor begins in its memory.
         is_hidden: whether it is what autograd finds behind a tensor of which nobody knows where it is from.
+        classes: of what a branch or loop leaves: which of torch's own classes it is, on one path or another.
         parameters: of what paths leave that may be a parameter of a module: what each of two has.
         batch: of the batch sizes of packed sequences: how many sequences there are.
     """
@@ -42,6 +43,7 @@ class Info:
     layout_varies: bool = False
     offset_lost: bool = False
     is_hidden: bool = False
+    classes: frozenset[type] = frozenset()
     parameters: tuple[Any, ...] = ()
     batch: Any = None
 

@@ -54,7 +54,7 @@ from stillgraph.trace.graph.region import Region
 from stillgraph.trace.heap.identities import Identities
 from stillgraph.trace.heap.journal import AttributePlace, GlobalPlace, Journal, PersistencePlace, Place
 from stillgraph.trace.sources.memory import Memory
-from stillgraph.trace.torch_rules import broadcasting, layouts, sparse, special
+from stillgraph.trace.torch_rules import broadcasting, layouts, sparse, special, tensor_classes
 from stillgraph.trace.torch_rules.any_float import takes_any_float, with_known_floats
 from stillgraph.trace.torch_rules.failures import failures_of
 from stillgraph.trace.torch_rules.fake_execution import (
@@ -540,7 +540,7 @@ class Recorder(PlainAnswers):
             with torch._C.DisableTorchFunction():
                 fake = self.fake_of(value) if not is_fake(value) else value
                 type_ = TensorType(fake.dtype, fake.device, tuple(fake.shape), fake.requires_grad, *mixed, *optional)
-                return replace(type_, layout=sparse.layout_of(fake))
+                return replace(type_, layout=sparse.layout_of(fake), classes=tensor_classes.classes_of(value))
         return NumberType(kind_of(value), known.kind_varies, *optional)
 
     def instantiate(self, type_: Type) -> Any:
@@ -559,7 +559,8 @@ class Recorder(PlainAnswers):
                     shape, type_.dtype, type_.device, type_.requires_grad, type_.grad_differs, type_.layout
                 )
         if isinstance(type_, TensorType):
-            mark(value, is_joined=True, grad_differs=type_.grad_differs, may_be_number=type_.may_be_number)
+            known = {"grad_differs": type_.grad_differs, "may_be_number": type_.may_be_number, "classes": type_.classes}
+            mark(value, is_joined=True, **known)
             layouts.let_vary(value)
         if type_.may_be_none or type_.may_be_unbound:
             mark(value, may_be_none=type_.may_be_none, may_be_unbound=type_.may_be_unbound)

@@ -9,6 +9,7 @@ import torch
 from stillgraph.core.diagnostics import refuse
 from stillgraph.core.location import Location
 from stillgraph.core.lookup import class_member
+from stillgraph.program.facts.info import info
 from stillgraph.trace.code.frames import asking_frame, here
 from stillgraph.trace.fakes.symbolic import FakeTensor, is_fake
 from stillgraph.trace.torch_rules.gradients import require
@@ -17,12 +18,21 @@ from stillgraph.trace.values.containers import holds_staged
 if TYPE_CHECKING:
     from stillgraph.trace.graph.recorder import Recorder
 
+_MARKED = (torch.nn.Parameter, torch.nn.Buffer)
 _PLAIN = (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer)
 _MADE_BY = tuple(class_member(kind, "__new__") for kind in _PLAIN)
 _MADE_IN = {kind.__new__.__code__: kind for kind in (torch.nn.Parameter, torch.nn.Buffer)}  # of other tensors, by code
 _COMPUTED = "the class is asked of a tensor that is computed, where another tensor is of a class of its own"
+_DIFFERS = "the class is asked of a tensor that is a parameter or buffer on one path, and another tensor on the other"
+_EACH = "Ask on each path, before the paths meet."
 _MADE = "Make it outside the static function, of the plain tensors that the function gives."
 _HINT = "Ask for the class of the argument itself, or pass tensor.as_subclass(torch.Tensor)."
+
+
+def classes_of(value: torch.Tensor) -> frozenset[type]:
+    """Which of torch's own classes a tensor is: several where that depends on the path."""
+    known = info(value).classes
+    return known or frozenset({next((kind for kind in _MARKED if isinstance(value, kind)), torch.Tensor)})
 
 
 def is_instance(recorder: Recorder, value: torch.Tensor, kinds: Any) -> bool:
@@ -35,10 +45,17 @@ def is_instance(recorder: Recorder, value: torch.Tensor, kinds: Any) -> bool:
     if real is not None:
         return isinstance(real, kinds)
     kinds = _without_fakes(kinds)
-    plain = isinstance(value, kinds)
+    answers = {_is_subclass(kind, kinds) for kind in info(value).classes} or {isinstance(value, kinds)}
+    if len(answers) > 1:
+        require_one_class(value)
+    plain = answers.pop()
     if any(isinstance(each, kinds) is not plain for each in _of_classes_of_their_own(recorder)):
         raise refuse("SG301", _COMPUTED, location=here(), hint=_HINT)
     return plain
+
+
+def _is_subclass(kind: type, kinds: Any) -> bool:
+    return any(_is_subclass(kind, each) for each in kinds) if isinstance(kinds, tuple) else issubclass(kind, kinds)
 
 
 def _without_fakes(kinds: Any) -> Any:
@@ -57,7 +74,18 @@ def class_of_tensor(recorder: Recorder, value: torch.Tensor) -> type:
         return type(real)
     if _of_classes_of_their_own(recorder):
         raise refuse("SG301", _COMPUTED, location=here(), hint=_HINT)
-    return torch.nn.Parameter if isinstance(value, torch.nn.Parameter) else torch.Tensor
+    require_one_class(value)
+    return torch.nn.Parameter if torch.nn.Parameter in classes_of(value) else torch.Tensor
+
+
+def require_one_class(value: torch.Tensor) -> None:
+    """To be called before it matters whether a tensor is a parameter or a buffer.
+
+    Raises:
+        CaptureError: only the run knows.
+    """
+    if len(classes_of(value)) > 1:
+        raise refuse("SG301", _DIFFERS, location=here(), hint=_EACH)
 
 
 def _of_classes_of_their_own(recorder: Recorder) -> list[torch.Tensor]:
