@@ -26,12 +26,14 @@ from stillgraph.program.types import (
 from stillgraph.trace.control_flow.elements import View, freeze_elements, leading, refuse_changed, wants_columns
 from stillgraph.trace.control_flow.unjoined import (
     TWO_TEXTS,
+    Picked,
     Stale,
     Unjoined,
     alternatives,
     describe,
     explain,
     is_leaf,
+    is_lost,
     named,
 )
 from stillgraph.trace.control_flow.unlike_elements import telling_elements
@@ -66,7 +68,7 @@ DEAD = _Dead()  # what every place holds after a path that raises
 _MOST_CHOICES = 8
 
 Build = Callable[[Sequence[Any]], Any]
-Absence = Callable[[Any], bool | None]
+OnPath = Callable[[], contextlib.AbstractContextManager[None]]
 Stood = Callable[[Any, Sequence[Any]], Any]  # of a joined container and the leaves: what it stands for, maybe itself
 
 
@@ -127,7 +129,7 @@ class Joiner:
     views: tuple[View, View] = (split, split)  # how each path sees a container: with what it wrote into it
     at: Place | None = None  # what is being joined: messages name it by the user's variables
     lines: tuple[Line, Line] = (nowhere, nowhere)  # where each path, or the entry and an iteration, assigned a place
-    absences: tuple[Absence, Absence] = (lambda value: None,) * 2  # what each path knows of values that may be None
+    paths: tuple[OnPath, OnPath] | None = None  # within which the recorder answers as at the end of each path
     _flag: int | None = None
     _open: set[tuple[int, int]] = field(default_factory=set)  # containers whose children are being joined
     _joined: dict[tuple[int, int], Build] = field(default_factory=dict)  # mutable containers that met before
@@ -148,7 +150,7 @@ class Joiner:
         stale = next((side for side in (left, right) if isinstance(side, Stale)), None)
         if stale is not None:
             return lambda _: stale
-        left, right = (None if self._absence(v, side) is True else v for side, v in enumerate((left, right)))
+        left, right = (self._as_its_path_knows(value, side) for side, value in enumerate((left, right)))
         try:
             return self._join_unlike(left, right, place)
         except JoinFailure as failure:
@@ -537,9 +539,31 @@ class Joiner:
         self.pairs.append(Pair(left, right, type_, place))
         return len(self.pairs) - 1
 
+    def _as_its_path_knows(self, value: Any, side: int) -> Any:
+        """A value without what it cannot be at the end of its path: one that it is on other paths alone, or None."""
+        if self._absence(value, side) is True:
+            return None
+        if self.paths is None or not issubclass(type(value), Unjoined) or is_lost(value):
+            return value
+        with self.paths[side]():
+            return self._narrowed(value)
+
+    def _narrowed(self, value: Any) -> Any:
+        while type(value) is Unjoined and not is_lost(value):
+            taken = self.recorder.decided(alternatives(value).flag)
+            if taken is None:
+                return value
+            value = alternatives(value).left if taken else alternatives(value).right
+        if type(value) is Picked:
+            return value.of(self.recorder.possible_entries(value.stillgraph_number(), value.stillgraph_known()))
+        return value
+
     def _absence(self, value: Any, side: int) -> bool | None:
         """Whether a leaf is None, if its path knows."""
-        return self.absences[side](value) if is_leaf(value) and info(value).may_be_missing else None
+        if self.paths is None or not is_leaf(value) or not info(value).may_be_missing:
+            return None
+        with self.paths[side]():
+            return self.recorder.known_absence(value)
 
     def type_of(self, value: Any, side: int = 1) -> Type:
         """The type of a leaf as seen from outside its path: sizes that only the path knows are unknown."""

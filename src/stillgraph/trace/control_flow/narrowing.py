@@ -141,7 +141,7 @@ class Narrowing(Recorder):
             self.symbolic.assume(plain(condition), value)
 
     def decided(self, flag: Any) -> bool | None:
-        """How a staged condition is decided where we are; None if only the run knows."""
+        """As `Recorder.decided`."""
         known = self._taken.get(id(flag))
         if known is not None:
             return known

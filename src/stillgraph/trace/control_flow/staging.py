@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import keyword
 import operator
 import re
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -17,7 +18,7 @@ from stillgraph.program.facts.info import like
 from stillgraph.program.types import JoinFailure, Type
 from stillgraph.trace.code.signals import Diverged
 from stillgraph.trace.control_flow.arms import Arm, continue_arm, leaf_node, run_arm, unify_captures
-from stillgraph.trace.control_flow.join import DEAD, Joiner, Pair
+from stillgraph.trace.control_flow.join import DEAD, Joiner, OnPath, Pair
 from stillgraph.trace.control_flow.tables import before_unset, joined_place
 from stillgraph.trace.control_flow.unjoined import Stale, named, quoted, refuse_join
 from stillgraph.trace.control_flow.unknown import leave
@@ -75,19 +76,21 @@ def branch(
                     continue_arm(recorder, arm, _after(recorder, arm.exit, rest, variables), noted)
         rest = None
     emit = functools.partial(_emit_cond, recorder, predicate, left, right, written)
-    absences = tuple(functools.partial(_absence, recorder, predicate, arm is left, arm) for arm in (left, right))
+    at_the_end = functools.partial(_at_the_end, recorder, predicate)
+    paths = functools.partial(at_the_end, True, left), functools.partial(at_the_end, False, right)
     lines = assigned_by(*ran[0]), assigned_by(*ran[1])
     with recorder.executed.paused():
-        exit = close_arms(recorder, emit, left, right, variables, dropped, mark, absences, lines)
+        exit = close_arms(recorder, emit, left, right, variables, dropped, mark, paths, lines)
     if left.diverged or right.diverged:
         recorder.learn(predicate, right.diverged)
     return exit if rest is None else continue_(recorder, exit, rest, variables, dropped)
 
 
-def _absence(recorder: Recorder, predicate: Any, taken: bool, arm: Arm, value: Any) -> bool | None:
-    """Whether a value is None at the end of an arm, if the arm knows."""
+@contextlib.contextmanager
+def _at_the_end(recorder: Recorder, predicate: Any, taken: bool, arm: Arm) -> Iterator[None]:
+    """Within it, the recorder answers as at the end of an arm."""
     with recorder.assuming(predicate, taken), recorder.resume(arm.region):
-        return recorder.known_absence(value)
+        yield
 
 
 def leaves(arm: Arm) -> bool:
@@ -127,12 +130,12 @@ def close_arms(
     variables: Sequence[Place],
     dropped: Sequence[Place],
     mark: int,
-    absences: tuple[Any, ...] = (lambda value: None,) * 2,
+    paths: tuple[OnPath, OnPath] | None = None,
     lines: tuple[Line, Line] = (nowhere, nowhere),
 ) -> Exit | None:
     """Join what two arms left behind; ``emit`` makes the node of which they are the regions, and gives its values."""
     views = left.view, right.view
-    joiner = Joiner(recorder, mark, is_older=left.is_older, views=views, absences=absences, lines=lines)
+    joiner = Joiner(recorder, mark, is_older=left.is_older, views=views, paths=paths, lines=lines)
     builds = []
     for place, before in _places(recorder, [left, right], variables, dropped):
         joiner.at = place
@@ -211,7 +214,8 @@ def _emit_cond(
     recorder: Recorder, predicate: Any, left: Arm, right: Arm, written: str, joiner: Joiner
 ) -> list[Any]:
     """The values of the joined leaves; those that merely repeat the condition are taken from it."""
-    known = {index: _as_flag(recorder, predicate, pair) for index, pair in enumerate(joiner.pairs)}
+    flag = functools.cache(lambda: _as_flag(recorder, predicate))
+    known = {index: _repeats(recorder, flag, pair) for index, pair in enumerate(joiner.pairs)}
     pairs = [pair for index, pair in enumerate(joiner.pairs) if known[index] is None]
     if not pairs and left.region.is_empty and right.region.is_empty:
         return list(known.values())
@@ -219,20 +223,21 @@ def _emit_cond(
     return [next(made) if known[index] is None else known[index] for index in range(len(joiner.pairs))]
 
 
-def _as_flag(recorder: Recorder, predicate: Any, pair: Pair) -> Any:
+def _repeats(recorder: Recorder, flag: Callable[[], Any], pair: Pair) -> Any:
     """The condition itself, or its opposite, for a leaf that is ``True`` on one path and ``False`` on the other."""
     if pair.left is True and pair.right is False:
-        if not isinstance(predicate, torch.Tensor):
-            return predicate
-        flag = recorder.fresh_result(bool, recorder.emit("call_function", bool, (predicate,), {}))
-        for when in (True, False):
-            recorder.implies(predicate, when, flag)
-        return flag
-    if pair.left is False and pair.right is True:
-        if not isinstance(predicate, torch.Tensor):
-            return recorder.opposite(predicate)
-        return recorder.fresh_result(bool, recorder.emit("call_function", operator.not_, (predicate,), {}))
-    return None
+        return flag()
+    return recorder.opposite(flag()) if pair.left is False and pair.right is True else None
+
+
+def _as_flag(recorder: Recorder, predicate: Any) -> Any:
+    """The condition as a truth value of Python's."""
+    if not isinstance(predicate, torch.Tensor):
+        return predicate
+    flag = recorder.fresh_result(bool, recorder.emit("call_function", bool, (predicate,), {}))
+    for when in (True, False):
+        recorder.implies(predicate, when, flag)
+    return flag
 
 
 def _emit_arms(

@@ -218,7 +218,12 @@ class Picked(Unjoined):
 
     def without(self, value: Any) -> Any:
         """The same where it is not this constant."""
-        entries = tuple(entry for entry in _table(self).entries if entry != Known(value))
+        return self.of(tuple(entry for entry in _table(self).entries if entry != Known(value)))
+
+    def of(self, entries: tuple[Known, ...]) -> Any:
+        """The same where it is one of some of its entries; none of them: where nobody ever is."""
+        if entries in ((), _table(self).entries):
+            return self
         return Picked(_table(self).number, entries, _table(self).place) if len(entries) > 1 else entries[0].value
 
     def asks(self, test: Callable[[Any], Any]) -> Any:

@@ -129,6 +129,10 @@ class PlainAnswers(TorchFunctionMode):
         """Record what is only reached where a staged condition is true, or is false."""
         yield
 
+    def decided(self, flag: Any) -> bool | None:
+        """How a staged condition is decided where we are; None if only the run knows."""
+        return None
+
     def learn(self, predicate: Any, taken: bool) -> None:
         """Told that from here on a staged condition is decided: where it is not, the program has raised."""
 
