@@ -1,4 +1,4 @@
-"""Constants that paths leave, behind a question that decides between them: what a path cannot be, it is not joined as."""
+"""Constants that paths leave, behind a question that decides: what a path cannot be, it is not joined as."""
 
 from __future__ import annotations
 
@@ -75,9 +75,59 @@ def by_a_flag(x: Tensor) -> Any:
     return name * 2
 
 
+# ---- with an else, by which the variable always has a value
+def in_the_else_of_a_try(x: Tensor) -> Any:
+    try:
+        if x.sum() < 0:
+            raise ValueError("negative")
+        y = x * 2
+    except ValueError:
+        y, result = -x, "neg"
+    else:
+        result = "fine"
+    return y, result, result + "!"
+
+
+def in_the_else_of_a_while(x: Tensor) -> Any:
+    n = 0
+    while n < 4:
+        n += 1
+        if x.sum() * n > 10:
+            why = "big"
+            break
+    else:
+        why = "limit"
+    return why.upper(), n
+
+
+def in_the_else_of_a_for(x: Tensor) -> Any:
+    for i in range(4):
+        if x.sum() * i > 10:
+            why = "big"
+            break
+    else:
+        why = "limit"
+    return {"big": 1, "limit": 2}[why]
+
+
+def in_the_else_of_a_staged_loop(x: Tensor) -> Any:
+    y = x.abs() + 1
+    while y.sum() < 100:
+        y = y * 2
+        if x.sum() > y.sum() / 4:
+            why = "big"
+            break
+    else:
+        why = "limit"
+    return why + "!", y
+
+
+ELSE = (in_the_else_of_a_try, in_the_else_of_a_while, in_the_else_of_a_for, in_the_else_of_a_staged_loop)
+
+
 @pytest.mark.parametrize(
     "function",
-    [filled_in, or_another, chosen, returned_early, of_three, asked_by_a_tensor, by_a_flag],
+    [filled_in, or_another, chosen, returned_early, of_three, asked_by_a_tensor, by_a_flag, *ELSE],
     ids=lambda function: function.__name__,
 )
 def test_as_in_eager(function: Any) -> None:

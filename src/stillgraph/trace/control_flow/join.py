@@ -24,9 +24,9 @@ from stillgraph.program.types import (
     table_of,
 )
 from stillgraph.trace.control_flow.elements import View, freeze_elements, leading, refuse_changed, wants_columns
+from stillgraph.trace.control_flow.ruled_out import OnPath, narrowed
 from stillgraph.trace.control_flow.unjoined import (
     TWO_TEXTS,
-    Picked,
     Stale,
     Unjoined,
     alternatives,
@@ -68,7 +68,6 @@ DEAD = _Dead()  # what every place holds after a path that raises
 _MOST_CHOICES = 8
 
 Build = Callable[[Sequence[Any]], Any]
-OnPath = Callable[[], contextlib.AbstractContextManager[None]]
 Stood = Callable[[Any, Sequence[Any]], Any]  # of a joined container and the leaves: what it stands for, maybe itself
 
 
@@ -420,10 +419,7 @@ class Joiner:
 
     def _take_flag(self, place: str) -> int:
         """The index of the leaf that tells which path was taken."""
-        if self._flag is None:
-            self._flag = len(self.pairs)
-            self.pairs.append(Pair(True, False, NumberType(bool), place))
-        return self._flag
+        return self._add(True, False, NumberType(bool), place)
 
     def _one_sided(self, left: Any, right: Any, place: str, widen: Callable[[Type], Type]) -> Build:
         empty, value = (left, right) if is_empty(left) else (right, left)
@@ -536,6 +532,11 @@ class Joiner:
         return build
 
     def _add(self, left: Any, right: Any, type_: Type, place: str) -> int:
+        """The index of a leaf; there is one alone that tells which path was taken."""
+        if left is True and right is False:
+            if self._flag is not None:
+                return self._flag
+            self._flag = len(self.pairs)
         self.pairs.append(Pair(left, right, type_, place))
         return len(self.pairs) - 1
 
@@ -546,17 +547,7 @@ class Joiner:
         if self.paths is None or not issubclass(type(value), Unjoined) or is_lost(value):
             return value
         with self.paths[side]():
-            return self._narrowed(value)
-
-    def _narrowed(self, value: Any) -> Any:
-        while type(value) is Unjoined and not is_lost(value):
-            taken = self.recorder.decided(alternatives(value).flag)
-            if taken is None:
-                return value
-            value = alternatives(value).left if taken else alternatives(value).right
-        if type(value) is Picked:
-            return value.of(self.recorder.possible_entries(value.stillgraph_number(), value.stillgraph_known()))
-        return value
+            return narrowed(self.recorder, value)
 
     def _absence(self, value: Any, side: int) -> bool | None:
         """Whether a leaf is None, if its path knows."""

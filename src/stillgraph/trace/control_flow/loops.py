@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import contextlib
+import functools
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -29,6 +30,7 @@ from stillgraph.trace.control_flow.loop_state import (
     tree_of,
     widen,
 )
+from stillgraph.trace.control_flow.ruled_out import Met, rule_out
 from stillgraph.trace.control_flow.staging import NO_EXIT, Block, any_flag, bind_outputs, branch, carried
 from stillgraph.trace.control_flow.tables import joined_place
 from stillgraph.trace.control_flow.unjoined import named
@@ -267,6 +269,7 @@ def _joined(
     for place in loop_.places.values():
         recorder.rely_on(place)  # without an iteration it is left as it was
     stays = _staying(recorder, inputs, left)
+    met: list[Met] = []
     for key, state in loop_.state.items():
         if is_stale(state):
             recorder.journal.write(loop_.places[key], build(state, lambda _: None))
@@ -277,11 +280,14 @@ def _joined(
                 recorder.identities.take_apart(mutable_containers(value))
             _freeze(recorder, state, left[key], result, arm, stays)
             leave(recorder, loop_.places[key], result)
+            met.append((result, entry, left[key]))
             if key in loop_.shared and isinstance(state, (Tree, Listed)):
                 _freeze_copies(recorder, entry, result)
             if made_anew:
                 _remember_copies(recorder, arm, result, left[key])
     exit: Exit = build(loop_.exit, lambda _: next(values))
+    at_the_end = contextlib.nullcontext, functools.partial(recorder.resume, arm.region)
+    rule_out(recorder, exit, (NO_EXIT, _final(arm.exit)), met, at_the_end)
     if loop_.endless:
         exit = exit.taken
     return None if all(flag is False for flag in exit.flags) else exit

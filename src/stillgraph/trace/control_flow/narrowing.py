@@ -116,6 +116,7 @@ class Narrowing(Recorder):
         self._choices: dict[int, tuple[Any, tuple[int, ...]]] = {}  # by a number: it, and which it may be
         self._entries: dict[Known, int] = {}
         self._picked: dict[int, tuple[Any, dict[Known, list[Any]]]] = {}  # by a number: it, and what says of each entry
+        self._excluded: dict[int, tuple[Any, list[tuple[Known, Any, bool]]]] = {}  # the same: what rules entries out
         self._absences: dict[int, tuple[Any, Any]] = {}  # by a value that may be None: it, and whether it is
         self._unbound: dict[int, tuple[Any, Any]] = {}  # the same of what a variable holds that may have no value
 
@@ -237,12 +238,19 @@ class Narrowing(Recorder):
         if certain is not None:
             return (certain,) if certain in entries else ()
         excluded = {entry for entry, holds in told if holds is False}
+        ruled_out = self._excluded.get(id(number), (number, []))[1]
+        excluded |= {entry for entry, flag, when in ruled_out if self.decided(flag) is when}
         return tuple(entry for entry in entries if entry not in excluded)
 
     def tells_entry(self, value: Any, entry: Known, flag: Any, when: bool) -> None:
         """As `Recorder.tells_entry`."""
         number, flag = in_graph(value), flag if when else self.opposite(flag)
         self._picked.setdefault(id(number), (number, {}))[1].setdefault(entry, []).append(flag)
+
+    def excludes_entry(self, value: Any, entry: Known, flag: Any, when: bool) -> None:
+        """As `Recorder.excludes_entry`."""
+        number = in_graph(value)
+        self._excluded.setdefault(id(number), (number, []))[1].append((entry, flag, when))
 
     def type_of(self, value: Any) -> Type:
         """As `Recorder.type_of`."""

@@ -18,7 +18,8 @@ from stillgraph.program.facts.info import like
 from stillgraph.program.types import JoinFailure, Type
 from stillgraph.trace.code.signals import Diverged
 from stillgraph.trace.control_flow.arms import Arm, continue_arm, leaf_node, run_arm, unify_captures
-from stillgraph.trace.control_flow.join import DEAD, Joiner, OnPath, Pair
+from stillgraph.trace.control_flow.join import DEAD, Joiner, Pair
+from stillgraph.trace.control_flow.ruled_out import OnPath, rule_out
 from stillgraph.trace.control_flow.tables import before_unset, joined_place
 from stillgraph.trace.control_flow.unjoined import Stale, named, quoted, refuse_join
 from stillgraph.trace.control_flow.unknown import leave
@@ -136,7 +137,8 @@ def close_arms(
     """Join what two arms left behind; ``emit`` makes the node of which they are the regions, and gives its values."""
     views = left.view, right.view
     joiner = Joiner(recorder, mark, is_older=left.is_older, views=views, paths=paths, lines=lines)
-    builds = []
+    builds: list[tuple[Place, Any, Any]] = []
+    met: list[tuple[Any, Any, Any]] = []
     for place, before in _places(recorder, [left, right], variables, dropped):
         joiner.at = place
         join = joiner.join_contents if isinstance(place, ContentsPlace) else joiner.join
@@ -167,9 +169,11 @@ def close_arms(
         held = [(arm.writes.get(place.key, (None,))[0], arm.value(place, before)) for arm in (left, right)]
         joined = joined_place(recorder.journal, place, held)
         value = build(outputs)
+        met.append((value, left.value(place, before), right.value(place, before)))
         if value is not before:
             leave(recorder, joined, value)
     exit = exit_build(outputs)
+    rule_out(recorder, exit, (exits[0], exits[1]), met, paths)
     return None if all(flag is False for flag in exit.flags) else exit
 
 

@@ -111,6 +111,9 @@ class PlainAnswers(TorchFunctionMode):
     def tells_entry(self, value: Any, entry: Any, flag: Any, when: bool) -> None:
         """Told that a value is an entry of its table just where a flag is ``when``."""
 
+    def excludes_entry(self, value: Any, entry: Any, flag: Any, when: bool) -> None:
+        """Told that a value is no such entry of its table where a flag is ``when``."""
+
     def entry_number(self, entry: Any) -> int:
         """The number by which the graph knows a constant."""
         raise NotImplementedError

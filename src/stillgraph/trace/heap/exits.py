@@ -24,7 +24,7 @@ class Exit:
     @property
     def flags(self) -> tuple[Any, ...]:
         """The flags; at most one is true in a run."""
-        return (self.broke, self.continued, self.returned, self.ended)
+        return tuple(getattr(self, name) for name in EXITS)
 
     @property
     def certain(self) -> bool:
@@ -34,9 +34,12 @@ class Exit:
     @property
     def taken(self) -> Exit:
         """This exit on a path where it is known that control left: if it has but one way out, that was the way."""
-        names = [name for name in ("broke", "continued", "returned", "ended") if getattr(self, name) is not False]
+        names = [name for name in EXITS if getattr(self, name) is not False]
         return replace(self, **{names[0]: True}) if len(names) == 1 else self
 
+
+EXITS = ("broke", "continued", "returned", "ended")
+"""The names of the flags."""
 
 BREAK = Exit(broke=True)
 CONTINUE = Exit(continued=True)
