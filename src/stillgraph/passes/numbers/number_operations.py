@@ -52,6 +52,11 @@ def _arithmetic(function: Any) -> Lowering:
 
 def _comparison(function: Any) -> Lowering:
     def lower(emit: Emit, kind: type, operands: list[Operand]) -> Any:
+        (first, left), (second, right) = operands
+        if first is float and second is int and not isinstance(right, int):
+            return _with_float(emit, _MIRRORED[function], right, left)
+        if first is int and second is float and not isinstance(left, int):
+            return _with_float(emit, function, left, right)
         common = max((wider(have, int) for have, _ in operands), key=(bool, int, float).index)
         values = [cast(emit, operand, common) for operand in operands]
         if isinstance(values[0], (int, float)):
@@ -59,6 +64,45 @@ def _comparison(function: Any) -> Lowering:
         return emit(function, *values, kind=bool)
 
     return lower
+
+
+def _with_float(emit: Emit, function: Any, whole: Any, real: Any) -> Any:
+    """A whole number compared with a float, as Python does it: by their values, of which a float may not have one."""
+
+    def on(function: Any, *operands: Any, kind: type = bool) -> Any:
+        return emit(function, *operands, kind=kind)
+
+    if isinstance(real, float) and abs(real) < _BEYOND:
+        if real.is_integer():
+            return on(function, whole, int(real))
+        if function in (torch.eq, torch.ne):
+            return emit(torch.full, (), function is torch.ne, dtype=torch.bool, kind=bool)
+        upwards = function in (torch.lt, torch.ge)
+        return on(function, whole, math.ceil(real) if upwards else math.floor(real))
+    real = _tensor(emit, (float, real), float)
+    is_inside = on(torch.logical_and, on(torch.ge, real, -_BEYOND), on(torch.lt, real, _BEYOND))
+    below = on(torch.floor, on(torch.where, is_inside, real, 0.0, kind=float), kind=float)
+    floor = on("to", below, torch.int64, kind=int)
+    meets = on(torch.logical_and, is_inside, on(torch.eq, whole, floor))
+    is_whole = on(torch.eq, below, real)
+    if function in (torch.eq, torch.ne):
+        equal = on(torch.logical_and, meets, is_whole)
+        return equal if function is torch.eq else on(torch.logical_not, equal)
+    strictly, beyond = (torch.lt, torch.gt) if function in (torch.lt, torch.le) else (torch.gt, torch.lt)
+    within = on(torch.logical_and, is_inside, on(strictly, whole, floor))
+    without = on(torch.logical_and, on(torch.logical_not, is_inside), on(beyond, real, 0.0))
+    sure = on(torch.logical_or, within, without)  # onnxruntime has no `where` of truth values
+    if function is torch.gt:
+        return sure
+    at_floor = is_whole if function is torch.ge else on(torch.logical_not, is_whole)
+    return on(torch.logical_or, sure, meets if function is torch.le else on(torch.logical_and, meets, at_floor))
+
+
+_BEYOND = 2.0**63  # all whole numbers of 64 bits are below, and not below its negative
+_MIRRORED = {
+    torch.lt: torch.gt, torch.gt: torch.lt, torch.le: torch.ge, torch.ge: torch.le,
+    torch.eq: torch.eq, torch.ne: torch.ne,
+}
 
 
 def _divide(emit: Emit, kind: type, operands: list[Operand]) -> Any:
@@ -128,7 +172,51 @@ def _round(emit: Emit, kind: type, operands: list[Operand]) -> Any:
     digits = operands[1][1]
     if not isinstance(digits, int):
         return None
+    if kind is float and 0 < digits <= _EXACT_POWERS:
+        return _round_to(emit, value, digits)
     return cast(emit, (float, emit(torch.round, value, decimals=digits, kind=float)), kind)
+
+
+_EXACT_POWERS = 22  # of ten, as floats
+_SPLITS = 2.0**27 + 1
+_WHOLE_FLOATS = 2.0**52  # from there on, floats are whole
+
+
+def _round_to(emit: Emit, value: Any, digits: int) -> Any:
+    """A float to so many digits, as Python does it: the decimal nearest to what the float is, exactly.
+
+    The product with a power of ten is rounded itself. What is lost there decides at halves: it is computed without an
+    error, from products of the halves of both factors (T. J. Dekker, "A floating-point technique for extending the
+    available precision", 1971).
+    """
+
+    def on(function: Any, *operands: Any, kind: type = float) -> Any:
+        return emit(function, *operands, kind=kind)
+
+    def split(factor: Any) -> tuple[Any, Any]:
+        large = on(torch.mul, factor, _SPLITS)
+        high = on(torch.sub, large, on(torch.sub, large, factor))
+        return high, on(torch.sub, factor, high)
+
+    power = 10.0**digits
+    power_high = power * _SPLITS - (power * _SPLITS - power)
+    size = on(torch.abs, value)
+    product = on(torch.mul, size, power)
+    high, low = split(size)
+    lost = on(torch.sub, on(torch.mul, high, power_high), product)
+    for half, other in ((high, power - power_high), (low, power_high), (low, power - power_high)):
+        lost = on(torch.add, lost, on(torch.mul, half, other))
+    below = on(torch.floor, product)
+    beyond_half = on(torch.add, on(torch.sub, on(torch.sub, product, below), 0.5), lost)
+    is_odd = on(torch.ne, on(torch.remainder, below, 2.0), 0.0, kind=bool)
+    is_half = on(torch.eq, beyond_half, 0.0, kind=bool)
+    goes_up = on(torch.gt, beyond_half, 0.0, kind=bool)
+    goes_up = on(torch.logical_or, goes_up, on(torch.logical_and, is_half, is_odd, kind=bool), kind=bool)
+    rounded = on(torch.div, on(torch.add, below, on("to", goes_up, torch.float64)), power)
+    signed = on(torch.where, on(torch.lt, value, 0.0, kind=bool), on(torch.mul, rounded, -1.0), rounded)
+    has_digits = on(torch.lt, product, _WHOLE_FLOATS, kind=bool)
+    changes = on(torch.logical_and, has_digits, on(torch.gt, size, 0.0, kind=bool), kind=bool)
+    return on(torch.where, changes, signed, value)
 
 
 def _is_integer(emit: Emit, kind: type, operands: list[Operand]) -> Any:
