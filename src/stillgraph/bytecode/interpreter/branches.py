@@ -22,8 +22,8 @@ from stillgraph.core.parcel import Parcel
 from stillgraph.operators.objects.booleans import not_
 from stillgraph.operators.objects.strings import require
 from stillgraph.trace.capture.session import Session, session
+from stillgraph.trace.control_flow.joined.join_errors import ON_STACK
 from stillgraph.trace.control_flow.staging import branch, continue_
-from stillgraph.trace.control_flow.unjoined import ON_STACK
 from stillgraph.trace.heap.exits import Exit
 from stillgraph.trace.heap.journal import CellPlace, PassingPlace, Variable
 

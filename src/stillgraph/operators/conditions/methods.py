@@ -14,7 +14,7 @@ from stillgraph.core.lookup import class_member, of_class, own_attributes
 from stillgraph.operators.dispatch import call, not_
 from stillgraph.operators.elements.indices import counted
 from stillgraph.trace.capture.session import session
-from stillgraph.trace.control_flow.unjoined import Unjoined
+from stillgraph.trace.control_flow.joined.unjoined import Unjoined
 from stillgraph.trace.values.entries import refuse_operator
 from stillgraph.trace.values.number_operands import base_value
 from stillgraph.trace.values.numbers import REFLECTED_COMPARISONS, Staged, StagedNumber, by_method, kind_of

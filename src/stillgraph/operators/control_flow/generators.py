@@ -15,7 +15,7 @@ from stillgraph.operators.dispatch import for_
 from stillgraph.operators.elements.stand_ins import StandIn
 from stillgraph.trace.capture.session import Session, session
 from stillgraph.trace.code.frames import here
-from stillgraph.trace.control_flow.unjoined import Unjoined
+from stillgraph.trace.control_flow.joined.unjoined import Unjoined
 from stillgraph.trace.heap.exits import BREAK, Exit
 from stillgraph.trace.heap.journal import MISSING, AttributePlace, Variable
 

@@ -23,9 +23,10 @@ from stillgraph.program.types import JoinFailure
 from stillgraph.trace.capture.session import Session, session
 from stillgraph.trace.code.frames import here
 from stillgraph.trace.control_flow.heap import locals_of_users
+from stillgraph.trace.control_flow.joined.join_errors import refuse_loop
+from stillgraph.trace.control_flow.joined.unjoined import Unjoined
 from stillgraph.trace.control_flow.loops import loop
 from stillgraph.trace.control_flow.staging import any_flag, branch
-from stillgraph.trace.control_flow.unjoined import Unjoined, refuse_loop
 from stillgraph.trace.control_flow.unknown import refuse_unknown
 from stillgraph.trace.effects.upcoming import ADVANCE_OUTSIDE
 from stillgraph.trace.graph.region import Mark

@@ -18,10 +18,11 @@ from stillgraph.operators.control_flow.trials import Trial
 from stillgraph.program.types import JoinFailure
 from stillgraph.trace.capture.session import Session, session
 from stillgraph.trace.code.frames import here
+from stillgraph.trace.control_flow.joined.join_errors import refuse_join
+from stillgraph.trace.control_flow.joined.unjoined import Unjoined
 from stillgraph.trace.control_flow.protected import Attempt, Handler, StageTry, stage, unbound_behind
 from stillgraph.trace.control_flow.staging import branch
 from stillgraph.trace.control_flow.staging import continue_ as stage_rest
-from stillgraph.trace.control_flow.unjoined import Unjoined, refuse_join
 from stillgraph.trace.heap.exits import Exit
 from stillgraph.trace.heap.journal import MISSING, Variable
 from stillgraph.trace.values.caught import narrowed

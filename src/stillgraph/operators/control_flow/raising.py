@@ -12,7 +12,7 @@ from stillgraph.program.operations import copied
 from stillgraph.trace.capture.session import Session, session
 from stillgraph.trace.code.signals import Diverged
 from stillgraph.trace.control_flow.arms import emit_raise
-from stillgraph.trace.control_flow.unjoined import Unjoined, alternatives
+from stillgraph.trace.control_flow.joined.unjoined import Unjoined, alternatives
 from stillgraph.trace.values.caught import Caught, Raisable, note_named
 
 

@@ -32,10 +32,10 @@ from stillgraph.program.guards import Attribute, Source, item_of
 from stillgraph.trace.capture.session import Session, session
 from stillgraph.trace.code.frames import here
 from stillgraph.trace.control_flow.both_sides import several_in, several_in_key
+from stillgraph.trace.control_flow.joined.unjoined import Unjoined, alternatives
 from stillgraph.trace.control_flow.maybe_number import change_in_place, may_be_number
 from stillgraph.trace.control_flow.narrowing import exchanged
 from stillgraph.trace.control_flow.staging import branch
-from stillgraph.trace.control_flow.unjoined import Unjoined, alternatives
 from stillgraph.trace.control_flow.unset import own_attribute_read
 from stillgraph.trace.fakes.symbolic import is_fake
 from stillgraph.trace.heap.identities import AMBIGUOUS

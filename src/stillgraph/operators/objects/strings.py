@@ -31,9 +31,9 @@ from stillgraph.program.operations import print_ as run_print
 from stillgraph.trace.capture.session import Session, session
 from stillgraph.trace.code.frames import here
 from stillgraph.trace.control_flow.caught_kinds import exception_of
+from stillgraph.trace.control_flow.joined.unjoined import Unjoined
 from stillgraph.trace.control_flow.narrowing import exchanged, leaves
 from stillgraph.trace.control_flow.staging import branch
-from stillgraph.trace.control_flow.unjoined import Unjoined
 from stillgraph.trace.heap.journal import Place
 from stillgraph.trace.values.arrays import StagedArray
 from stillgraph.trace.values.caught import Caught

@@ -40,7 +40,7 @@ from stillgraph.program.acts import Calling, Logging, Method, StandardStream, Wa
 from stillgraph.program.operations import act
 from stillgraph.trace.capture.session import Session, session
 from stillgraph.trace.code.frames import here, places_here
-from stillgraph.trace.control_flow.unjoined import Unjoined
+from stillgraph.trace.control_flow.joined.unjoined import Unjoined
 from stillgraph.trace.effects.threads import concerns_others, refused
 from stillgraph.trace.values.containers import holds_staged
 from stillgraph.trace.values.outcome import Outcome

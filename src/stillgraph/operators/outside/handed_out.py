@@ -26,7 +26,7 @@ from stillgraph.program.operations import made, ordered
 from stillgraph.program.types import ObjectType
 from stillgraph.trace.capture.session import Session
 from stillgraph.trace.code.frames import here
-from stillgraph.trace.control_flow.unjoined import Unjoined
+from stillgraph.trace.control_flow.joined.unjoined import Unjoined
 from stillgraph.trace.values.arrays import StagedArray, is_array
 from stillgraph.trace.values.containers import holds_staged
 from stillgraph.trace.values.entries import container_of

@@ -20,8 +20,8 @@ from stillgraph.core.faults import is_raised_by_ours, runs_users_code
 from stillgraph.core.files import is_standard_library
 from stillgraph.trace.capture.session import Session
 from stillgraph.trace.code.frames import here
+from stillgraph.trace.control_flow.joined.unjoined import Unjoined
 from stillgraph.trace.control_flow.maybe_number import may_be_number
-from stillgraph.trace.control_flow.unjoined import Unjoined
 from stillgraph.trace.fakes.symbolic import GuardOnDataDependentSymNode
 from stillgraph.trace.values.arrays import StagedArray
 from stillgraph.trace.values.caught import Caught

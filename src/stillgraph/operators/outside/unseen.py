@@ -19,9 +19,9 @@ from stillgraph.core.files import is_library, is_torch
 from stillgraph.core.lookup import class_member
 from stillgraph.operators.dispatch import call
 from stillgraph.trace.capture.session import Session
+from stillgraph.trace.control_flow.joined.unjoined import Unjoined, alternatives, is_lost
 from stillgraph.trace.control_flow.narrowing import exchanged, leaves
 from stillgraph.trace.control_flow.reachable_values import places_within
-from stillgraph.trace.control_flow.unjoined import Unjoined, alternatives, is_lost
 from stillgraph.trace.heap.journal import ContentsPlace, Place, is_same
 
 

@@ -21,7 +21,7 @@ from stillgraph.program.facts.module_tables import entries
 from stillgraph.trace.capture.session import Session
 from stillgraph.trace.code.frames import here, surrounds_with_mode
 from stillgraph.trace.code.signals import Restart
-from stillgraph.trace.control_flow.unjoined import Unjoined
+from stillgraph.trace.control_flow.joined.unjoined import Unjoined
 
 
 def call_module(capture: Session, module: torch.nn.Module, args: Any, kwargs: dict[str, Any]) -> Any:

@@ -52,10 +52,11 @@ from stillgraph.program.outputs import (
 from stillgraph.program.types import TableType
 from stillgraph.trace.capture.result_words import ELEMENT, ITSELF, KINDS, leaving, made_outside, plain_kind, values_of
 from stillgraph.trace.code.namespaces import is_of_its_module
-from stillgraph.trace.control_flow.join import same_constant
+from stillgraph.trace.control_flow.joined.descriptions import describe
+from stillgraph.trace.control_flow.joined.join import same_constant
+from stillgraph.trace.control_flow.joined.unjoined import Picked, Stale, Unjoined, alternatives, is_lost
 from stillgraph.trace.control_flow.narrowing import may_be_unbound
 from stillgraph.trace.control_flow.tables import is_assigned
-from stillgraph.trace.control_flow.unjoined import Picked, Stale, Unjoined, alternatives, describe, is_lost
 from stillgraph.trace.control_flow.unset import may_be_unset, require_all, unset_leaf
 from stillgraph.trace.effects.context_variables import ContextPlace
 from stillgraph.trace.effects.elsewhere import FOLLOWED

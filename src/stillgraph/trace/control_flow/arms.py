@@ -29,8 +29,8 @@ from stillgraph.program.types import JoinFailure, ListType, NumberType, TableTyp
 from stillgraph.trace.code.frames import here
 from stillgraph.trace.code.signals import Diverged
 from stillgraph.trace.control_flow.heap import OlderObjects, locals_of_users
-from stillgraph.trace.control_flow.join import DEAD
-from stillgraph.trace.control_flow.unjoined import refuse_join
+from stillgraph.trace.control_flow.joined.join_errors import refuse_join
+from stillgraph.trace.control_flow.joined.leaves import DEAD
 from stillgraph.trace.fakes.in_eager import in_eager, quote_for_all_sizes
 from stillgraph.trace.graph.node_arguments import as_argument
 from stillgraph.trace.graph.recorder import Recorder

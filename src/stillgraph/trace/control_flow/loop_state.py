@@ -20,11 +20,15 @@ from stillgraph.program.types import (
     same_dimension,
     table_of,
 )
-from stillgraph.trace.control_flow.elements import View, leading, refuse_changed, wants_columns
-from stillgraph.trace.control_flow.join import DEAD, Joiner, has_leaf, is_empty, same_constant
+from stillgraph.trace.control_flow.joined.descriptions import describe
+from stillgraph.trace.control_flow.joined.elements import View, leading, refuse_changed, wants_columns
+from stillgraph.trace.control_flow.joined.failure_sides import explain
+from stillgraph.trace.control_flow.joined.join import Joiner, same_constant
+from stillgraph.trace.control_flow.joined.join_errors import quoted
+from stillgraph.trace.control_flow.joined.leaves import DEAD, has_leaf, is_empty
+from stillgraph.trace.control_flow.joined.unjoined import Stale, Unjoined, is_leaf
+from stillgraph.trace.control_flow.joined.unlike_elements import telling_elements
 from stillgraph.trace.control_flow.tables import before_unset
-from stillgraph.trace.control_flow.unjoined import Stale, Unjoined, describe, explain, is_leaf, quoted
-from stillgraph.trace.control_flow.unlike_elements import telling_elements
 from stillgraph.trace.graph.recorder import Recorder
 from stillgraph.trace.heap.exits import Exit
 from stillgraph.trace.heap.identities import Origin

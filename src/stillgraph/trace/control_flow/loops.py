@@ -13,8 +13,10 @@ import torch
 from stillgraph.program.types import JoinFailure
 from stillgraph.trace.control_flow.aliases import mutable_containers, with_other_names
 from stillgraph.trace.control_flow.arms import Arm, continue_arm, leaf_node, run_arm, unify_captures
-from stillgraph.trace.control_flow.elements import freeze_elements
-from stillgraph.trace.control_flow.join import DEAD, Joiner, is_empty
+from stillgraph.trace.control_flow.joined.elements import freeze_elements
+from stillgraph.trace.control_flow.joined.join import Joiner
+from stillgraph.trace.control_flow.joined.join_errors import named
+from stillgraph.trace.control_flow.joined.leaves import DEAD, is_empty
 from stillgraph.trace.control_flow.loop_state import (
     Fixed,
     Listed,
@@ -31,7 +33,6 @@ from stillgraph.trace.control_flow.loop_state import (
 )
 from stillgraph.trace.control_flow.staging import NO_EXIT, Block, any_flag, bind_outputs, branch, carried
 from stillgraph.trace.control_flow.tables import joined_place
-from stillgraph.trace.control_flow.unjoined import named
 from stillgraph.trace.control_flow.unknown import leave
 from stillgraph.trace.graph.node_arguments import as_argument
 from stillgraph.trace.graph.recorder import Recorder

@@ -19,10 +19,11 @@ from stillgraph.trace.control_flow.aliases import keys_of_shared, mutable_contai
 from stillgraph.trace.control_flow.arms import Arm, continue_arm, leaf_node, unify_captures
 from stillgraph.trace.control_flow.caught_kinds import attribute_of, clear_traceback, exception_of
 from stillgraph.trace.control_flow.heap import OlderObjects
-from stillgraph.trace.control_flow.join import Joiner
+from stillgraph.trace.control_flow.joined.join import Joiner
+from stillgraph.trace.control_flow.joined.join_errors import named, refuse_join
+from stillgraph.trace.control_flow.joined.unjoined import is_lost, lost
 from stillgraph.trace.control_flow.loop_state import Fixed, Listed, Slot, State, Tree, build, leaves_of, slots_of, widen
 from stillgraph.trace.control_flow.staging import Block, bind_outputs, carried, close_arms, give_outputs
-from stillgraph.trace.control_flow.unjoined import is_lost, lost, named, refuse_join
 from stillgraph.trace.graph.recorder import Recorder
 from stillgraph.trace.graph.region import Region
 from stillgraph.trace.heap.exits import Exit

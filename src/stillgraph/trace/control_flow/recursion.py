@@ -22,7 +22,8 @@ from stillgraph.trace.code.frames import here
 from stillgraph.trace.code.signals import Diverged
 from stillgraph.trace.control_flow.aliases import mutable_containers
 from stillgraph.trace.control_flow.arms import Arm, continue_arm, in_protected_block, leaf_node
-from stillgraph.trace.control_flow.join import DEAD, Joiner, is_empty
+from stillgraph.trace.control_flow.joined.join import Joiner
+from stillgraph.trace.control_flow.joined.leaves import DEAD, is_empty
 from stillgraph.trace.control_flow.loop_state import (
     Fixed,
     Listed,

@@ -17,9 +17,11 @@ from stillgraph.program.facts.info import like
 from stillgraph.program.types import JoinFailure, Type
 from stillgraph.trace.code.signals import Diverged
 from stillgraph.trace.control_flow.arms import Arm, continue_arm, leaf_node, run_arm, unify_captures
-from stillgraph.trace.control_flow.join import DEAD, Joiner, Pair
+from stillgraph.trace.control_flow.joined.join import Joiner
+from stillgraph.trace.control_flow.joined.join_errors import named, quoted, refuse_join
+from stillgraph.trace.control_flow.joined.leaves import DEAD, Pair
+from stillgraph.trace.control_flow.joined.unjoined import Stale
 from stillgraph.trace.control_flow.tables import before_unset, joined_place
-from stillgraph.trace.control_flow.unjoined import Stale, named, quoted, refuse_join
 from stillgraph.trace.control_flow.unknown import leave
 from stillgraph.trace.graph.recorder import Recorder
 from stillgraph.trace.graph.region import Region

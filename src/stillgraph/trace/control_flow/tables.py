@@ -9,8 +9,10 @@ import torch
 
 from stillgraph.program.facts.info import info
 from stillgraph.program.types import JoinFailure
-from stillgraph.trace.control_flow.join import DEAD, may_be_parameter
-from stillgraph.trace.control_flow.unjoined import Unjoined, alternatives, named, refuse_join
+from stillgraph.trace.control_flow.joined.join import may_be_parameter
+from stillgraph.trace.control_flow.joined.join_errors import named, refuse_join
+from stillgraph.trace.control_flow.joined.leaves import DEAD
+from stillgraph.trace.control_flow.joined.unjoined import Unjoined, alternatives
 from stillgraph.trace.graph.recorder import Recorder
 from stillgraph.trace.heap.journal import MISSING, AssignedPlace, AttributePlace, Journal, Place, TablePlace
 
