@@ -14,7 +14,7 @@ from stillgraph.trace.control_flow.joined.leaves import DEAD
 from stillgraph.trace.control_flow.joined.unjoined import Unjoined
 from stillgraph.trace.graph.recorder import Recorder
 from stillgraph.trace.heap.exits import BREAK, CONTINUE, Exit, Return
-from stillgraph.trace.heap.journal import MISSING
+from stillgraph.trace.heap.places import MISSING
 from stillgraph.trace.values.containers import split
 from tests.unit.trace.agreement import N, P, agree, refusal
 

@@ -19,7 +19,7 @@ from stillgraph.operators.calls.calls import call
 from stillgraph.operators.containers.drawing import drawn
 from stillgraph.operators.objects.variables import evaluated, require_set
 from stillgraph.trace.capture.session import session
-from stillgraph.trace.heap.journal import MISSING
+from stillgraph.trace.heap.places import MISSING
 
 
 # ---- calls

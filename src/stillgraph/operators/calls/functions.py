@@ -49,12 +49,12 @@ from stillgraph.trace.capture.session import Session, session
 from stillgraph.trace.code.frames import called, here, module_here
 from stillgraph.trace.code.signals import Diverged, Restart
 from stillgraph.trace.code.uninterpreted import PROPERTIES
-from stillgraph.trace.control_flow.arms import emit_raise
+from stillgraph.trace.control_flow.raising import emit_raise
 from stillgraph.trace.control_flow.unknown import refuse_unknown
 from stillgraph.trace.control_flow.unset import with_or_without_value
 from stillgraph.trace.fakes.symbolic import is_fake
 from stillgraph.trace.guards.one_object import is_told_by_value
-from stillgraph.trace.heap.journal import MISSING, AttributePlace
+from stillgraph.trace.heap.places import MISSING, AttributePlace
 from stillgraph.trace.torch_rules.special import of_array
 from stillgraph.trace.torch_rules.tensor_classes import make_subclass
 from stillgraph.trace.values.arrays import StagedArray

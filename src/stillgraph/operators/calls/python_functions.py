@@ -28,7 +28,7 @@ from stillgraph.trace.code.compiled import behind_compiler
 from stillgraph.trace.code.frames import here, is_transform, mode_decorated
 from stillgraph.trace.code.names import assigned_outer_variables
 from stillgraph.trace.code.signals import Restart
-from stillgraph.trace.heap.journal import CellPlace
+from stillgraph.trace.heap.places import CellPlace
 
 _DEEPEST = 12  # how often a function may be inside itself, under conditions that only the run knows
 

@@ -28,7 +28,7 @@ from stillgraph.trace.code.signals import Restart
 from stillgraph.trace.control_flow.caught_kinds import class_in_run
 from stillgraph.trace.control_flow.staging import branch
 from stillgraph.trace.heap.exits import Exit
-from stillgraph.trace.heap.journal import Variable
+from stillgraph.trace.heap.places import Variable
 from stillgraph.trace.values.caught import Caught, CaughtPart
 
 

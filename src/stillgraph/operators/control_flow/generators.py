@@ -17,7 +17,7 @@ from stillgraph.trace.capture.session import Session, session
 from stillgraph.trace.code.frames import here
 from stillgraph.trace.control_flow.joined.unjoined import Unjoined
 from stillgraph.trace.heap.exits import BREAK, Exit
-from stillgraph.trace.heap.journal import MISSING, AttributePlace, Variable
+from stillgraph.trace.heap.places import MISSING, AttributePlace, Variable
 
 Emit = Callable[[Any], Any]
 """Takes what is yielded; gives whether the loop over the generator was left."""

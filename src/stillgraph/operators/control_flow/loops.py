@@ -31,7 +31,8 @@ from stillgraph.trace.control_flow.unknown import refuse_unknown
 from stillgraph.trace.effects.upcoming import ADVANCE_OUTSIDE
 from stillgraph.trace.graph.region import Mark
 from stillgraph.trace.heap.exits import Exit
-from stillgraph.trace.heap.journal import MISSING, Midway, Place, Variable, of_a_block
+from stillgraph.trace.heap.journal import Midway
+from stillgraph.trace.heap.places import MISSING, Place, Variable, of_a_block
 from stillgraph.trace.sources.memory import Held
 from stillgraph.trace.values.entries import maybe_keys
 

@@ -24,7 +24,7 @@ from stillgraph.trace.control_flow.protected import Attempt, Handler, StageTry, 
 from stillgraph.trace.control_flow.staging import branch
 from stillgraph.trace.control_flow.staging import continue_ as stage_rest
 from stillgraph.trace.heap.exits import Exit
-from stillgraph.trace.heap.journal import MISSING, Variable
+from stillgraph.trace.heap.places import MISSING, Variable
 from stillgraph.trace.values.caught import narrowed
 from stillgraph.trace.values.errors import in_eagers_words
 

@@ -11,8 +11,8 @@ from stillgraph.operators.dispatch import call
 from stillgraph.program.operations import copied
 from stillgraph.trace.capture.session import Session, session
 from stillgraph.trace.code.signals import Diverged
-from stillgraph.trace.control_flow.arms import emit_raise
 from stillgraph.trace.control_flow.joined.unjoined import Unjoined, alternatives
+from stillgraph.trace.control_flow.raising import emit_raise
 from stillgraph.trace.values.caught import Caught, Raisable, note_named
 
 

@@ -38,8 +38,9 @@ from stillgraph.trace.control_flow.narrowing import exchanged
 from stillgraph.trace.control_flow.staging import branch
 from stillgraph.trace.control_flow.unset import own_attribute_read
 from stillgraph.trace.fakes.symbolic import is_fake
+from stillgraph.trace.heap.contents import kind_of_container
 from stillgraph.trace.heap.identities import AMBIGUOUS
-from stillgraph.trace.heap.journal import AttributePlace, ContentsPlace, kind_of_container
+from stillgraph.trace.heap.places import AttributePlace, ContentsPlace
 from stillgraph.trace.values.arrays import StagedArray, beside_a_tensor, is_array, refuse_numbers
 from stillgraph.trace.values.complexes import StagedComplex
 from stillgraph.trace.values.containers import Parts, split

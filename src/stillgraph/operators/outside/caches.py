@@ -18,7 +18,8 @@ from stillgraph.trace.capture.session import Session, session
 from stillgraph.trace.code.frames import here
 from stillgraph.trace.code.signals import Restart
 from stillgraph.trace.fakes.symbolic import is_fake
-from stillgraph.trace.heap.journal import AttributePlace, CellPlace, ContentsPlace, GlobalPlace, Write
+from stillgraph.trace.heap.journal import Write
+from stillgraph.trace.heap.places import AttributePlace, CellPlace, ContentsPlace, GlobalPlace
 from stillgraph.trace.values.numbers import Staged
 
 _CONSTANTS = (

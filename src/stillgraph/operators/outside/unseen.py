@@ -22,7 +22,8 @@ from stillgraph.trace.capture.session import Session
 from stillgraph.trace.control_flow.joined.unjoined import Unjoined, alternatives, is_lost
 from stillgraph.trace.control_flow.narrowing import exchanged, leaves
 from stillgraph.trace.control_flow.reachable_values import places_within
-from stillgraph.trace.heap.journal import ContentsPlace, Place, is_same
+from stillgraph.trace.heap.contents import is_same
+from stillgraph.trace.heap.places import ContentsPlace, Place
 
 
 def with_each(capture: Session, function: Any, args: Any, kwargs: Any) -> tuple[Any] | None:

@@ -20,7 +20,9 @@ from stillgraph.program.outputs import Same, Template
 from stillgraph.program.so_far import SoFar, so_far_at
 from stillgraph.trace.capture.results import Results
 from stillgraph.trace.graph.region import Region
-from stillgraph.trace.heap.journal import AttributePlace, Place, Write, is_same
+from stillgraph.trace.heap.contents import is_same
+from stillgraph.trace.heap.journal import Write
+from stillgraph.trace.heap.places import AttributePlace, Place
 
 if TYPE_CHECKING:
     from stillgraph.trace.capture.session import Session

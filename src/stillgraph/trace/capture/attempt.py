@@ -51,7 +51,8 @@ from stillgraph.trace.guards.inputs import Dims, Inputs, places_in
 from stillgraph.trace.guards.knowledge import Knowledge, Options
 from stillgraph.trace.guards.promotion import Promotion
 from stillgraph.trace.heap.assigned import returned_by, stored_by
-from stillgraph.trace.heap.journal import AttributePlace, CellPlace, ContentsPlace, GlobalPlace, Journal, Place, Write
+from stillgraph.trace.heap.journal import Journal, Write
+from stillgraph.trace.heap.places import AttributePlace, CellPlace, ContentsPlace, GlobalPlace, Place
 from stillgraph.trace.sources.memory import Memory
 from stillgraph.trace.sources.sources import Finder
 from stillgraph.trace.torch_rules import tensor_queries

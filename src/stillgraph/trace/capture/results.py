@@ -68,7 +68,8 @@ from stillgraph.trace.graph.recorder import Recorder
 from stillgraph.trace.guards.allocations import has_shared_methods, is_plain_object, is_shared, kept
 from stillgraph.trace.guards.inputs import is_constant
 from stillgraph.trace.heap.identities import AMBIGUOUS, Origin
-from stillgraph.trace.heap.journal import (
+from stillgraph.trace.heap.journal import Write
+from stillgraph.trace.heap.places import (
     MISSING,
     AttributePlace,
     CellPlace,
@@ -76,7 +77,6 @@ from stillgraph.trace.heap.journal import (
     GlobalPlace,
     PersistencePlace,
     Place,
-    Write,
 )
 from stillgraph.trace.sources.memory import HINT
 from stillgraph.trace.sources.sources import Finder, is_machinery

@@ -40,11 +40,11 @@ from stillgraph.trace.code.depth import Depth
 from stillgraph.trace.code.finalised import Finalised
 from stillgraph.trace.code.frames import here, in_autograd_function, location_of, surrounds_with_mode, unwrapped
 from stillgraph.trace.code.signals import Restart
-from stillgraph.trace.control_flow.arms import frame_in_try
 from stillgraph.trace.control_flow.both_sides import BothSides
 from stillgraph.trace.control_flow.protected import StageTry, may_handle, sees_any
 from stillgraph.trace.control_flow.recursion import Pending, Recursion, TailCalls
 from stillgraph.trace.control_flow.spreads import as_spread, each, is_spread, torch_call
+from stillgraph.trace.control_flow.try_statements import frame_in_try
 from stillgraph.trace.effects import audits, context_variables
 from stillgraph.trace.effects.attribute_dictionaries import AttributeDictionaries
 from stillgraph.trace.effects.elsewhere import Elsewhere
@@ -56,7 +56,7 @@ from stillgraph.trace.effects.settling import Settling, callbacks_of_autograd
 from stillgraph.trace.graph.recorder import current
 from stillgraph.trace.guards.knowledge import Knowledge, Options
 from stillgraph.trace.heap.exits import Exit
-from stillgraph.trace.heap.journal import Place
+from stillgraph.trace.heap.places import Place
 from stillgraph.trace.sources.reads import Reads
 from stillgraph.trace.sources.sources import Finder
 from stillgraph.trace.values.lists import Leaf, Node, Same, StagedSpread, mutable_parts, structure

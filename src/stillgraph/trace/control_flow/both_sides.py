@@ -32,7 +32,7 @@ from stillgraph.trace.control_flow.staging import branch
 from stillgraph.trace.fakes.node_naming import is_autograd_function
 from stillgraph.trace.fakes.symbolic import DATA_DEPENDENT
 from stillgraph.trace.heap.exits import Exit, Return
-from stillgraph.trace.heap.journal import MISSING, Place
+from stillgraph.trace.heap.places import MISSING, Place
 from stillgraph.trace.torch_rules.number_results import refuse_mixed
 from stillgraph.trace.torch_rules.special import has_staged
 from stillgraph.trace.values.numbers import StagedBool, is_mixed, kinds_of

@@ -12,7 +12,7 @@ import torch
 
 from stillgraph.program.types import JoinFailure
 from stillgraph.trace.control_flow.aliases import mutable_containers, with_other_names
-from stillgraph.trace.control_flow.arms import Arm, continue_arm, leaf_node, run_arm, unify_captures
+from stillgraph.trace.control_flow.arms import Arm, continue_arm, run_arm
 from stillgraph.trace.control_flow.joined.elements import freeze_elements
 from stillgraph.trace.control_flow.joined.join import Joiner
 from stillgraph.trace.control_flow.joined.join_errors import named
@@ -29,17 +29,18 @@ from stillgraph.trace.control_flow.loop_state import (
     like,
     slots_of,
     tree_of,
-    widen,
 )
+from stillgraph.trace.control_flow.region_interface import leaf_node, unify_captures
 from stillgraph.trace.control_flow.staging import NO_EXIT, Block, any_flag, bind_outputs, branch, carried
 from stillgraph.trace.control_flow.tables import joined_place
 from stillgraph.trace.control_flow.unknown import leave
+from stillgraph.trace.control_flow.widening import widen
 from stillgraph.trace.graph.node_arguments import as_argument
 from stillgraph.trace.graph.recorder import Recorder
 from stillgraph.trace.graph.region import Region
 from stillgraph.trace.heap.assigned import Line, assigned_before, assigned_by
 from stillgraph.trace.heap.exits import Exit, Return
-from stillgraph.trace.heap.journal import AttributePlace, ContentsPlace, Place
+from stillgraph.trace.heap.places import AttributePlace, ContentsPlace, Place
 from stillgraph.trace.values.containers import split
 from stillgraph.trace.values.lists import Element, StagedSpread, has_spread, mutable_parts
 

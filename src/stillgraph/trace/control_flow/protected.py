@@ -16,18 +16,20 @@ from typing import Any
 from stillgraph.program.operations import keep, try_
 from stillgraph.program.types import JoinFailure
 from stillgraph.trace.control_flow.aliases import keys_of_shared, mutable_containers, with_other_names
-from stillgraph.trace.control_flow.arms import Arm, continue_arm, leaf_node, unify_captures
+from stillgraph.trace.control_flow.arms import Arm, continue_arm
 from stillgraph.trace.control_flow.caught_kinds import attribute_of, clear_traceback, exception_of
 from stillgraph.trace.control_flow.heap import OlderObjects
 from stillgraph.trace.control_flow.joined.join import Joiner
 from stillgraph.trace.control_flow.joined.join_errors import named, refuse_join
 from stillgraph.trace.control_flow.joined.unjoined import is_lost, lost
-from stillgraph.trace.control_flow.loop_state import Fixed, Listed, Slot, State, Tree, build, leaves_of, slots_of, widen
+from stillgraph.trace.control_flow.loop_state import Fixed, Listed, Slot, State, Tree, build, leaves_of, slots_of
+from stillgraph.trace.control_flow.region_interface import leaf_node, unify_captures
 from stillgraph.trace.control_flow.staging import Block, bind_outputs, carried, close_arms, give_outputs
+from stillgraph.trace.control_flow.widening import widen
 from stillgraph.trace.graph.recorder import Recorder
 from stillgraph.trace.graph.region import Region
 from stillgraph.trace.heap.exits import Exit
-from stillgraph.trace.heap.journal import MISSING, AttributePlace, CellPlace, ContentsPlace, PassingPlace, Place
+from stillgraph.trace.heap.places import MISSING, AttributePlace, CellPlace, ContentsPlace, PassingPlace, Place
 from stillgraph.trace.values.caught import Caught, caught
 from stillgraph.trace.values.containers import split
 from stillgraph.trace.values.raised import Raised

@@ -13,7 +13,7 @@ from stillgraph.core.files import is_torch
 from stillgraph.core.lookup import own_attributes
 from stillgraph.trace.code.names import names_of
 from stillgraph.trace.control_flow.joined.unjoined import Unjoined
-from stillgraph.trace.heap.journal import MISSING, AttributePlace, CellPlace, ContentsPlace, GlobalPlace, Place
+from stillgraph.trace.heap.places import MISSING, AttributePlace, CellPlace, ContentsPlace, GlobalPlace, Place
 from stillgraph.trace.sources.sources import is_machinery, slots
 from stillgraph.trace.values.numbers import Staged
 

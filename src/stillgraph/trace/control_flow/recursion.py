@@ -21,7 +21,7 @@ from stillgraph.program.types import JoinFailure
 from stillgraph.trace.code.frames import here
 from stillgraph.trace.code.signals import Diverged
 from stillgraph.trace.control_flow.aliases import mutable_containers
-from stillgraph.trace.control_flow.arms import Arm, continue_arm, in_protected_block, leaf_node
+from stillgraph.trace.control_flow.arms import Arm, continue_arm
 from stillgraph.trace.control_flow.joined.join import Joiner
 from stillgraph.trace.control_flow.joined.leaves import DEAD, is_empty
 from stillgraph.trace.control_flow.loop_state import (
@@ -35,15 +35,17 @@ from stillgraph.trace.control_flow.loop_state import (
     like,
     slots_of,
     tree_of,
-    widen,
 )
 from stillgraph.trace.control_flow.loops import loop
+from stillgraph.trace.control_flow.region_interface import leaf_node
 from stillgraph.trace.control_flow.staging import bind_outputs, carried, identifier
 from stillgraph.trace.control_flow.tables import joined_place
+from stillgraph.trace.control_flow.try_statements import in_protected_block
+from stillgraph.trace.control_flow.widening import widen
 from stillgraph.trace.graph.recorder import Recorder
 from stillgraph.trace.graph.region import Region
 from stillgraph.trace.heap.exits import CONTINUE, Exit, Return
-from stillgraph.trace.heap.journal import CellPlace, Place, Variable
+from stillgraph.trace.heap.places import CellPlace, Place, Variable
 from stillgraph.trace.values.containers import split
 
 _MAX_ROUNDS = 12

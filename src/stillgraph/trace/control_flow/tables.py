@@ -14,7 +14,8 @@ from stillgraph.trace.control_flow.joined.join_errors import named, refuse_join
 from stillgraph.trace.control_flow.joined.leaves import DEAD
 from stillgraph.trace.control_flow.joined.unjoined import Unjoined, alternatives
 from stillgraph.trace.graph.recorder import Recorder
-from stillgraph.trace.heap.journal import MISSING, AssignedPlace, AttributePlace, Journal, Place, TablePlace
+from stillgraph.trace.heap.journal import Journal
+from stillgraph.trace.heap.places import MISSING, AssignedPlace, AttributePlace, Place, TablePlace
 
 
 def may_be_entry(value: Any) -> bool:

@@ -16,7 +16,7 @@ from stillgraph.core.parcel import opened
 from stillgraph.program.guards import Source
 from stillgraph.program.so_far import SoFar
 from stillgraph.trace.code.frames import here
-from stillgraph.trace.heap.journal import Place
+from stillgraph.trace.heap.places import Place
 from stillgraph.trace.values.raised import Raised
 
 

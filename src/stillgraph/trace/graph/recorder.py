@@ -52,7 +52,8 @@ from stillgraph.trace.graph.node_arguments import as_argument
 from stillgraph.trace.graph.plain_answers import PlainAnswers
 from stillgraph.trace.graph.region import Region
 from stillgraph.trace.heap.identities import Identities
-from stillgraph.trace.heap.journal import AttributePlace, GlobalPlace, Journal, PersistencePlace, Place
+from stillgraph.trace.heap.journal import Journal
+from stillgraph.trace.heap.places import AttributePlace, GlobalPlace, PersistencePlace, Place
 from stillgraph.trace.sources.memory import Memory
 from stillgraph.trace.torch_rules import broadcasting, layouts, sparse, special
 from stillgraph.trace.torch_rules.any_float import takes_any_float, with_known_floats

@@ -65,7 +65,7 @@ from stillgraph.trace.code.namespaces import (
 from stillgraph.trace.effects.modules import global_hooks
 from stillgraph.trace.fakes.torch_settings import backend_settings
 from stillgraph.trace.guards.object_guards import ObjectGuards, has_attribute, is_plainly_the_users
-from stillgraph.trace.heap.journal import MISSING
+from stillgraph.trace.heap.places import MISSING
 from stillgraph.trace.sources.reads import Failure, code_file, variable_value
 from stillgraph.trace.sources.sources import STEPS, is_machinery, steps_of
 

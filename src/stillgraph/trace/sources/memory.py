@@ -23,7 +23,7 @@ from stillgraph.core.location import Location
 from stillgraph.program.facts.fingerprints import fingerprint
 from stillgraph.program.guards import Source
 from stillgraph.trace.code.signals import Restart
-from stillgraph.trace.heap.journal import MISSING
+from stillgraph.trace.heap.places import MISSING
 from stillgraph.trace.values.arrays import is_array
 
 BUFFERS = (bytearray, array.array)

@@ -21,7 +21,7 @@ from stillgraph.program.facts.info import info, mark
 from stillgraph.program.types import TensorType
 from stillgraph.trace.code.frames import here
 from stillgraph.trace.fakes.symbolic import is_fake, is_hidden
-from stillgraph.trace.heap.journal import MISSING
+from stillgraph.trace.heap.places import MISSING
 from stillgraph.trace.torch_rules import sparse
 from stillgraph.trace.torch_rules.hidden_inputs import HiddenInputs
 

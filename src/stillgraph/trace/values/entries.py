@@ -19,7 +19,7 @@ from stillgraph.core.shown import shown_key
 from stillgraph.program.outputs import KEYS, VALUES, Keys, has_table
 from stillgraph.program.types import JoinFailure
 from stillgraph.trace.code.frames import here
-from stillgraph.trace.heap.journal import MISSING
+from stillgraph.trace.heap.places import MISSING
 from stillgraph.trace.values.number_operands import NUMBERS
 from stillgraph.trace.values.numbers import Staged, StagedNumber
 

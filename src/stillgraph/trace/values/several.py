@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from stillgraph.program.constants import Known, is_constant
-from stillgraph.trace.heap.journal import MISSING
+from stillgraph.trace.heap.places import MISSING
 
 
 class Several:

@@ -9,7 +9,7 @@ import torch
 
 from stillgraph.core.files import is_our_module
 from stillgraph.program.types import show_shape
-from stillgraph.trace.heap.journal import MISSING
+from stillgraph.trace.heap.places import MISSING
 from stillgraph.trace.values.lists import has_spread
 from stillgraph.trace.values.numbers import Staged, StagedNumber
 from stillgraph.trace.values.several import Several

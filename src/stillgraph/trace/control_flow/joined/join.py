@@ -13,16 +13,7 @@ from stillgraph.core.diagnostics import Side
 from stillgraph.core.lookup import is_exactly
 from stillgraph.program.constants import Known
 from stillgraph.program.facts.info import info, mark
-from stillgraph.program.types import (
-    JoinFailure,
-    ListType,
-    NumberType,
-    TensorType,
-    Type,
-    join_types,
-    optional,
-    table_of,
-)
+from stillgraph.program.types import JoinFailure, ListType, NumberType, TensorType, Type, join_types, optional, table_of
 from stillgraph.trace.control_flow.joined.descriptions import TWO_TEXTS, describe
 from stillgraph.trace.control_flow.joined.elements import View, freeze_elements, leading, refuse_changed, wants_columns
 from stillgraph.trace.control_flow.joined.failure_sides import explain
@@ -34,17 +25,11 @@ from stillgraph.trace.control_flow.joined.unlike_elements import telling_element
 from stillgraph.trace.graph.recorder import Recorder
 from stillgraph.trace.heap.assigned import Line, nowhere
 from stillgraph.trace.heap.exits import Exit
-from stillgraph.trace.heap.journal import MISSING, Place
+from stillgraph.trace.heap.places import MISSING, Place
 from stillgraph.trace.values.callables import CALLABLES, callable_parts
 from stillgraph.trace.values.containers import Parts, complex_parts, holds_staged, instance_parts, split
 from stillgraph.trace.values.entries import Entry, alike, cover, is_keyed
-from stillgraph.trace.values.lists import (
-    Element,
-    StagedSpread,
-    columns,
-    structure,
-    types,
-)
+from stillgraph.trace.values.lists import Element, StagedSpread, columns, structure, types
 from stillgraph.trace.values.numbers import Staged, StagedNumber
 from stillgraph.trace.values.several import known_in
 

@@ -7,7 +7,7 @@ import re
 from stillgraph.core.diagnostics import CaptureError, refusal, refuse
 from stillgraph.program.types import JoinFailure
 from stillgraph.trace.code.frames import here, name_of
-from stillgraph.trace.heap.journal import AttributePlace, ContentsPlace, Place
+from stillgraph.trace.heap.places import AttributePlace, ContentsPlace, Place
 
 ON_STACK = "a value on the stack"
 """The name of a place that code has no name for."""

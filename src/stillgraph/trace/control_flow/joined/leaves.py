@@ -10,7 +10,7 @@ from typing import Any
 from stillgraph.program.types import JoinFailure, NumberType, Type
 from stillgraph.trace.control_flow.joined.elements import View
 from stillgraph.trace.control_flow.joined.unjoined import Unjoined, is_leaf
-from stillgraph.trace.heap.journal import MISSING
+from stillgraph.trace.heap.places import MISSING
 from stillgraph.trace.values.lists import StagedSpread
 from stillgraph.trace.values.several import known_in
 

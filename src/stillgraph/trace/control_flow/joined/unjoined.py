@@ -20,7 +20,7 @@ from stillgraph.trace.code.frames import here, name_of
 from stillgraph.trace.control_flow.joined.descriptions import describe
 from stillgraph.trace.control_flow.joined.join_errors import is_nameless, refuse_join
 from stillgraph.trace.graph.recorder import current
-from stillgraph.trace.heap.journal import MISSING
+from stillgraph.trace.heap.places import MISSING
 from stillgraph.trace.values.lists import StagedList
 from stillgraph.trace.values.numbers import BINARY, COMPARISONS, UNARY, StagedNumber
 from stillgraph.trace.values.several import Several, known_in
