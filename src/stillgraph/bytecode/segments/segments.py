@@ -67,7 +67,7 @@ from stillgraph.core.rewritten import Holder
 from stillgraph.trace.capture.session import Session, session
 from stillgraph.trace.code.thread_objects import is_for_threads
 from stillgraph.trace.heap.places import CellPlace
-from stillgraph.trace.sources.sources import is_machinery
+from stillgraph.trace.sources.kinds_of_objects import is_machinery
 from stillgraph.trace.values.numbers import Staged
 
 

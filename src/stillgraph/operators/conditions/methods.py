@@ -17,8 +17,9 @@ from stillgraph.trace.capture.session import session
 from stillgraph.trace.control_flow.joined.unjoined import Unjoined
 from stillgraph.trace.values.entries import refuse_operator
 from stillgraph.trace.values.number_operands import base_value
-from stillgraph.trace.values.numbers import REFLECTED_COMPARISONS, Staged, StagedNumber, by_method, kind_of
+from stillgraph.trace.values.numbers import Staged, StagedNumber, by_method, kind_of
 from stillgraph.trace.values.operands import require_one_kind
+from stillgraph.trace.values.operator_tables import REFLECTED_COMPARISONS
 
 _NAMES = {
     "+": "add", "-": "sub", "*": "mul", "/": "truediv", "//": "floordiv", "%": "mod", "**": "pow",

@@ -230,12 +230,12 @@ def attempt(
         start.rollback()
         kinds, start = (BaseException,), context.checkpoint()
     mine = Attempt(capture, "", kinds, staged=False, only_cleans_up=only_cleans_up)
-    capture.attempts.append(mine)
+    capture.handlers.attempts.append(mine)
     try:
         try:
             exit = body()
         finally:
-            capture.attempts.remove(mine)
+            capture.handlers.attempts.remove(mine)
     except StageTry as signal:
         if signal.attempt is not mine:
             raise

@@ -41,11 +41,12 @@ from stillgraph.trace.fakes.symbolic import is_fake
 from stillgraph.trace.heap.contents import kind_of_container
 from stillgraph.trace.heap.identities import AMBIGUOUS
 from stillgraph.trace.heap.places import AttributePlace, ContentsPlace
-from stillgraph.trace.values.arrays import StagedArray, beside_a_tensor, is_array, refuse_numbers
+from stillgraph.trace.values.arrays import StagedArray, beside_a_tensor, refuse_numbers
 from stillgraph.trace.values.complexes import StagedComplex
 from stillgraph.trace.values.containers import Parts, split
 from stillgraph.trace.values.entries import find, is_of_run, refuse_operator
 from stillgraph.trace.values.numbers import Staged, StagedBool, StagedInt, StagedNumber
+from stillgraph.trace.values.numpy_functions import is_array
 from stillgraph.trace.values.operands import require_one_kind, sample
 from stillgraph.trace.values.text import StagedText
 

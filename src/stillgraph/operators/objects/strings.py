@@ -310,5 +310,5 @@ def print_(*values: Any, **options: Any) -> None:
         kind = type(options["file"]).__name__
         message = f"print writes to a {kind} that is not a file or stream from before the call"
         raise refuse("SG305", message, location=here(), hint=hint)
-    capture.before_act()
+    capture.side_effects.before_act()
     capture.emit("call_function", run_print, (None, [shown(capture, v) for v in values], options), {})

@@ -103,7 +103,7 @@ def refuse_misread(capture: Session, function: Any, error: Exception, is_plain: 
         return
     told = _told(error)
     if isinstance(function, FunctionType) and not is_standard_library(function.__code__.co_filename):
-        if capture.skipped(function) and (_TEXT.search(told) or _NUMBER.search(told)):
+        if capture.conversion.skipped(function) and (_TEXT.search(told) or _NUMBER.search(told)):
             message = f"'{function.__name__}' is not rewritten, and uses what only the run knows"
             raise refuse("SG301", message, location=here(), hint=_SKIPPED_HINT, kind=MisreadError) from None
         return

@@ -45,7 +45,8 @@ from stillgraph.trace.control_flow.narrowing import is_optional
 from stillgraph.trace.control_flow.raising import emit_raise
 from stillgraph.trace.fakes.symbolic import is_fake
 from stillgraph.trace.heap.exits import BREAK, Exit
-from stillgraph.trace.torch_rules.special import number_kind, read_shape
+from stillgraph.trace.torch_rules.special import number_kind
+from stillgraph.trace.torch_rules.tensor_attributes import read_shape
 from stillgraph.trace.torch_rules.tensor_classes import class_of_tensor, is_instance
 from stillgraph.trace.values.arrays import StagedArray, require_one_element
 from stillgraph.trace.values.caught import Caught, CaughtPart

@@ -169,7 +169,7 @@ def diverging(recorder: Recorder, arm: Arm) -> Iterator[None]:
         elif raised_by_rewritten(recorder, error) or raised_by_user(error):
             emit_raise(recorder, error)
         else:
-            recorder.path_fails(_failure(recorder, error))
+            recorder.handlers.path_fails(_failure(recorder, error))
         arm.diverged = True
 
 

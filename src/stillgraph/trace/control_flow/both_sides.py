@@ -33,8 +33,8 @@ from stillgraph.trace.fakes.node_naming import is_autograd_function
 from stillgraph.trace.fakes.symbolic import DATA_DEPENDENT
 from stillgraph.trace.heap.exits import Exit, Return
 from stillgraph.trace.heap.places import MISSING, Place
+from stillgraph.trace.torch_rules.call_results import has_staged
 from stillgraph.trace.torch_rules.number_results import refuse_mixed
-from stillgraph.trace.torch_rules.special import has_staged
 from stillgraph.trace.values.numbers import StagedBool, is_mixed, kinds_of
 from stillgraph.trace.values.several import in_graph
 

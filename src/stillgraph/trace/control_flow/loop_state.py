@@ -15,7 +15,8 @@ from stillgraph.trace.heap.exits import Exit
 from stillgraph.trace.heap.identities import Origin
 from stillgraph.trace.heap.places import MISSING
 from stillgraph.trace.values.containers import Parts
-from stillgraph.trace.values.entries import Cover, Entry, alike, is_keyed
+from stillgraph.trace.values.entries import Entry
+from stillgraph.trace.values.key_cover import Cover, alike, is_keyed
 from stillgraph.trace.values.lists import Element, StagedSpread, columns
 
 

@@ -116,7 +116,7 @@ def loop(
         changed = len(recorder.stale) > stale  # an iteration finds changed what the one before has let be changed
         if _settle(state, arm, inputs, mark, skip, lines) and not changed:
             if failed:
-                recorder.path_fails(failed[0])
+                recorder.handlers.path_fails(failed[0])
             return _close(state, test, arm, inputs)
     message = f"after {_MAX_ROUNDS} rounds, an iteration still changes what kind of value it finds"
     failure = JoinFailure("SG205", message)
@@ -128,11 +128,11 @@ def loop(
 def _trying(recorder: Recorder) -> Iterator[list[BaseException]]:
     """Collects why paths of a body fail: what a later iteration brings may be what they miss in the first one."""
     failed: list[BaseException] = []
-    recorder.unsettled.append(failed)
+    recorder.handlers.unsettled.append(failed)
     try:
         yield failed
     finally:
-        recorder.unsettled.pop()
+        recorder.handlers.unsettled.pop()
 
 
 def _test_writes(recorder: Recorder, test: Test, noted: list[Place]) -> bool:
@@ -256,7 +256,7 @@ def _close(loop_: _Loop, test: Test, arm: Arm, inputs: dict[Hashable, Any]) -> E
     values = iter(bind_outputs(recorder, node, [slot.type for slot in slots], [slot.place for slot in slots]))
     _refuse_lost_names(loop_, arm, inputs)
     for place in loop_.places.values():
-        recorder.rely_on(place)  # without an iteration it is left as it was
+        recorder.relied.add(place)  # without an iteration it is left as it was
     stays = _staying(recorder, inputs, left)
     for key, state in loop_.state.items():
         if is_stale(state):

@@ -92,8 +92,8 @@ class Attempt:
 
     def _held(self) -> dict[Hashable, Any]:
         """What the places hold for the handler: the name of a caught exception is unbound behind its own handler."""
-        depth = self.recorder.attempts.index(self)
-        unbound = {key for keys, around in self.recorder.unbound_behind if depth < around for key in keys()}
+        depth = self.recorder.handlers.attempts.index(self)
+        unbound = {key for keys, around in self.recorder.handlers.unbound_behind if depth < around for key in keys()}
         held = {key: MISSING if key in unbound else place.get() for key, place in self.places.items()}
         return {key: MISSING if isinstance(value, Caught) else value for key, value in held.items()}
 
@@ -149,11 +149,11 @@ def unbound_behind(recorder: Recorder, keys: Callable[[], Iterable[Hashable]]) -
         recorder: the capture.
         keys: gives the keys of those variables: they have no value for a ``try`` around that handles what leaves these.
     """
-    recorder.unbound_behind.append((keys, len(recorder.attempts)))
+    recorder.handlers.unbound_behind.append((keys, len(recorder.handlers.attempts)))
     try:
         yield
     finally:
-        recorder.unbound_behind.pop()
+        recorder.handlers.unbound_behind.pop()
 
 
 def may_handle(attempts: Sequence[Attempt], raised: Sequence[Raised]) -> bool:
@@ -231,7 +231,7 @@ def stage(
         raise JoinFailure("SG205", "what the body of a try leaves behind does not settle")
     right = _record_handler(recorder, attempt, handler)
     for place in attempt.places.values():
-        recorder.rely_on(place)  # what fails first leaves it as it was
+        recorder.relied.add(place)  # what fails first leaves it as it was
 
     def emit(joiner: Joiner) -> list[Any]:
         give_outputs(recorder, left, right, joiner.pairs)
@@ -253,11 +253,11 @@ def _record_body(recorder: Recorder, attempt: Attempt, body: Block) -> Arm:
     attempt.older = OlderObjects(recorder)
     attempt.older.look()
     attempt.mark = recorder.journal.mark
-    recorder.attempts.append(attempt)
+    recorder.handlers.attempts.append(attempt)
     try:
         continue_arm(recorder, arm, body, [*attempt.places.values(), *attempt.passing])
     finally:
-        recorder.attempts.pop()
+        recorder.handlers.attempts.pop()
     return arm
 
 

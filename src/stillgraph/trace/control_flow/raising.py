@@ -120,9 +120,9 @@ def _being_handled(recorder: Recorder, error: BaseException) -> BaseException | 
 
 def _as_handled(recorder: Recorder, context: BaseException | None) -> BaseException | None:
     ours = str(type(context).__module__).startswith("stillgraph.")  # see `signals`; also what stands for a caught one
-    if context is None or ours or id(context) in recorder.handled_outside or _holds_staged(context):
+    if context is None or ours or id(context) in recorder.handlers.handled_outside or _holds_staged(context):
         return None
-    if any(context is each for each in recorder.handled_before):
+    if any(context is each for each in recorder.handlers.handled_before):
         message = f"an exception is raised where Python is handling {type(context).__name__}, another in each call"
         raise refuse("SG208", message, location=here())
     handled = copied(context).with_traceback(None)
@@ -135,7 +135,7 @@ def _emit_raise_itself(
     recorder: Recorder, error: BaseException, where: Location | None, keywords: dict[str, Any]
 ) -> None:
     """Record that the program raises an exception from before the call, which the capture leaves as it was."""
-    before = recorder.raising.pop(id(error), Raisable())
+    before = recorder.handlers.raising.pop(id(error), Raisable())
     cause, suppress = error.__cause__, error.__suppress_context__
     before.restore(error)
     recorder.before_raise(type(error), certain=True, raised=(Raised(type(error), True),))

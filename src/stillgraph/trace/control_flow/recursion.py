@@ -110,7 +110,7 @@ class TailCalls:
 
     def call(self, given: Given) -> Any:
         """A recursive call: the next iteration, provided that nothing is done after it but to return its result."""
-        if self.recorder.attempts or in_protected_block(self.recorder, self.code):
+        if self.recorder.handlers.attempts or in_protected_block(self.recorder, self.code):
             raise NotATailCall(self.code)
         self.recorder.journal.write(self.arguments, given)
         self.pending.append(Pending(self.code))
@@ -241,7 +241,7 @@ class Recursion:
                 self._widen_place(key, value)
         if not arm.diverged:
             assert arm.exit is not None
-            self.joiner.is_older = arm.is_older
+            self.joiner.tell_older_by(arm.is_older)
             self.shares = self.shares or any(map(arm.is_older, mutable_containers(arm.exit.value)))
             result = widen(self.joiner, self.result, arm.exit.value, f"{self.name}()")
             self.settled = self.settled and result is self.result
@@ -325,7 +325,7 @@ def _close(state: Recursion, arm: Arm, inputs: dict[Hashable, Any], given: Given
             leaves += leaves_of(place_state, arm.value(state.places[key], inputs.get(key)), arm.view)
         outputs = [leaf_node(recorder, leaf, slot.type, slot.place) for slot, leaf in leaves]
     for place in state.places.values():
-        recorder.rely_on(place)  # a call that ends at once leaves it as it was
+        recorder.relied.add(place)  # a call that ends at once leaves it as it was
     operands = [recorder.region.node_of(captured) for captured, _ in arm.region.captures]
     body = recorder.region.attribute("recursive", arm.region.close(outputs))
     entries = tuple(state.leaf_nodes(given))

@@ -162,7 +162,7 @@ def close_arms(
         if isinstance(place, AttributePlace) and not (left.diverged or right.diverged):
             _require_told(recorder, place, left.value(place, before), right.value(place, before), lines)
         if one_sided:
-            recorder.rely_on(place)
+            recorder.relied.add(place)
         held = [(arm.writes.get(place.key, (None,))[0], arm.value(place, before)) for arm in (left, right)]
         joined = joined_place(recorder.journal, place, held)
         value = build(outputs)

@@ -47,7 +47,7 @@ def before_unset(recorder: Recorder, place: AttributePlace) -> None:
     if not place.is_plainly_found or is_field or is_element:
         raise JoinFailure("SG204", "an attribute is made or deleted on one path only")
     recorder.watch_reads(place.target, place.name)
-    recorder.rely_on(place)
+    recorder.relied.add(place)
 
 
 _CONTAINERS = (

@@ -47,7 +47,8 @@ from stillgraph.trace.control_flow.tables import before_unset
 from stillgraph.trace.heap.exits import Exit
 from stillgraph.trace.heap.places import MISSING, AttributePlace
 from stillgraph.trace.values.containers import Parts, complex_parts, split
-from stillgraph.trace.values.entries import ABSENT, Entry, alike, cover, is_keyed
+from stillgraph.trace.values.entries import Entry
+from stillgraph.trace.values.key_cover import ABSENT, alike, cover, is_keyed
 from stillgraph.trace.values.lists import columns, same_structure, types
 from stillgraph.trace.values.lists import cover as cover_elements
 from stillgraph.trace.values.numbers import OfComplex

@@ -24,7 +24,8 @@ from stillgraph.trace.fakes.symbolic import is_fake
 from stillgraph.trace.heap.contents import copy_contents, replace_contents
 from stillgraph.trace.heap.journal import Write
 from stillgraph.trace.heap.places import MISSING, AttributePlace, PersistencePlace, TablePlace
-from stillgraph.trace.sources.sources import BUILT_IN, slots
+from stillgraph.trace.sources.children import slots
+from stillgraph.trace.sources.sources import BUILT_IN
 from stillgraph.trace.values.containers import holds_staged
 
 _CONTAINERS = (list, dict, set, collections.deque)

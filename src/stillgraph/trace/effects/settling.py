@@ -134,7 +134,7 @@ class Settling:
 def callbacks_of_autograd(session: Session) -> list[Any]:
     """What a backward pass may call: hooks of tensors and modules, and ``backward`` of what was applied."""
     found: list[Any] = [*session.hooked.called, *session.functions, *global_hooks_of_autograd()]
-    for real, _ in session.fakes.values():
+    for real, _ in session.fakes.by_real.values():
         for table in (real._backward_hooks, getattr(real, "_post_accumulate_grad_hooks", None)):
             found += (table or {}).values()
     return found + list(all_hooks_of_modules(value for value, _ in session.finder.everything()))

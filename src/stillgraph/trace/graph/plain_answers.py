@@ -123,7 +123,14 @@ class PlainAnswers(TorchFunctionMode):
         """What one gives where a staged condition holds, and the other where not; here the capture knows it."""
         return then() if condition else otherwise()
 
+    def may_be_none(self, value: Any) -> bool:
+        """Whether a staged value may be ``None`` where we are."""
+        return False
+
     # ---- told
+    def needs_value(self, given: Any) -> None:
+        """To be called where a torch call needs a value that only the run knows, among what it is given."""
+
     @contextlib.contextmanager
     def assuming(self, predicate: Any, taken: bool) -> Iterator[None]:
         """Record what is only reached where a staged condition is true, or is false."""

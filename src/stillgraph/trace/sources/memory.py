@@ -24,7 +24,7 @@ from stillgraph.program.facts.fingerprints import fingerprint
 from stillgraph.program.guards import Source
 from stillgraph.trace.code.signals import Restart
 from stillgraph.trace.heap.places import MISSING
-from stillgraph.trace.values.arrays import is_array
+from stillgraph.trace.values.numpy_functions import is_array
 
 BUFFERS = (bytearray, array.array)
 _COPIED = 1 << 28  # bytes; of an array with more there is no copy: that it changes is seen, but cannot be put back

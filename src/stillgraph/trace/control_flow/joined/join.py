@@ -28,7 +28,8 @@ from stillgraph.trace.heap.exits import Exit
 from stillgraph.trace.heap.places import MISSING, Place
 from stillgraph.trace.values.callables import CALLABLES, callable_parts
 from stillgraph.trace.values.containers import Parts, complex_parts, holds_staged, instance_parts, split
-from stillgraph.trace.values.entries import Entry, alike, cover, is_keyed
+from stillgraph.trace.values.entries import Entry
+from stillgraph.trace.values.key_cover import alike, cover, is_keyed
 from stillgraph.trace.values.lists import Element, StagedSpread, columns, structure, types
 from stillgraph.trace.values.numbers import Staged, StagedNumber
 from stillgraph.trace.values.several import known_in
@@ -76,7 +77,11 @@ class Joiner:
     _containers: JoinedContainers = field(init=False)
 
     def __post_init__(self) -> None:
-        self._containers = JoinedContainers(self.recorder, self._leaves, lambda value: self.is_older(value))
+        self._containers = JoinedContainers(self.recorder, self._leaves, self.is_older)
+
+    def tell_older_by(self, is_older: Callable[[Any], bool]) -> None:
+        """From now on this says whether an object was there before the two paths."""
+        self.is_older = self._containers.is_older = is_older
 
     @property
     def pairs(self) -> list[Pair]:

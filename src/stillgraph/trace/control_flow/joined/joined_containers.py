@@ -30,13 +30,15 @@ class JoinedContainers:
     Args:
         recorder: the capture.
         leaves: what the two paths hand out.
+
+    Attributes:
         is_older: whether an object was there before the two paths.
     """
 
     def __init__(self, recorder: Recorder, leaves: Leaves, is_older: Callable[[Any], bool]) -> None:
         self._recorder = recorder
         self._leaves = leaves
-        self._is_older = is_older
+        self.is_older = is_older
         self._builds: dict[tuple[int, int], Build] = {}  # mutable containers that met before
         self._partners: dict[tuple[int, int], int] = {}  # (side, container): what it met
         self._apart: set[int] = set()  # containers with two names on one path that are two on the other
@@ -128,7 +130,7 @@ class JoinedContainers:
         None is for a container that was certainly made on the path.
         """
         origin = value if isinstance(value, Origin) else self._recorder.identities.origins.get(id(value))
-        if origin is not value and (self._is_older(value) or self.is_from_before(value)):
+        if origin is not value and (self.is_older(value) or self.is_from_before(value)):
             return lambda joined, outs: value
         if origin is None:
             return None
@@ -147,7 +149,7 @@ class JoinedContainers:
     def _inside(self, value: Any, side: int, place: str) -> Stood | None:
         """As `_stood_for`, for what stands in another's origin: where the path has it elsewhere too, it is that one."""
         stood = self._stood_for(value, side, place)
-        if isinstance(value, Origin) or self._is_older(value) or self.is_from_before(value):
+        if isinstance(value, Origin) or self.is_older(value) or self.is_from_before(value):
             return stood
 
         def found(joined: Any, outs: Sequence[Any]) -> Any:
@@ -162,7 +164,7 @@ class JoinedContainers:
     def _elsewhere(self, value: Any, side: int, other: Any) -> Stood | None:
         """What one container of a path is that meets several of the other: the first of those joined ones."""
         known = self._partners.get((side, id(value)))
-        if known is None or known == id(other) or self._is_older(value):
+        if known is None or known == id(other) or self.is_older(value):
             return None
         build = self._builds[(known, id(value)) if side else (id(value), known)]
         return lambda joined, outs: build(outs)

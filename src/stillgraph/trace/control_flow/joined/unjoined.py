@@ -19,10 +19,11 @@ from stillgraph.program.types import JoinFailure
 from stillgraph.trace.code.frames import here, name_of
 from stillgraph.trace.control_flow.joined.descriptions import describe
 from stillgraph.trace.control_flow.joined.join_errors import is_nameless, refuse_join
-from stillgraph.trace.graph.recorder import current
+from stillgraph.trace.graph.current import current
 from stillgraph.trace.heap.places import MISSING
 from stillgraph.trace.values.lists import StagedList
-from stillgraph.trace.values.numbers import BINARY, COMPARISONS, UNARY, StagedNumber
+from stillgraph.trace.values.numbers import StagedNumber
+from stillgraph.trace.values.operator_tables import BINARY, COMPARISONS, UNARY
 from stillgraph.trace.values.several import Several, known_in
 
 
