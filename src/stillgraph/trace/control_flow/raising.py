@@ -187,9 +187,7 @@ def _forget_where(error: BaseException | None) -> None:
 
 _OF_NO_DIMENSION = ("iteration over a 0-d tensor", "len() of a 0-d tensor")  # what torch says, of the run's as well
 
-
 _PYTHONS_OWN = (IndexError, KeyError, ZeroDivisionError, NameError)  # of values the capture knows
-
 
 _HERE = folder_of_ours("trace")  # what goes wrong here by itself is a fault of ours
 

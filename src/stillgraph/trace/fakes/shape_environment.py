@@ -24,7 +24,6 @@ from stillgraph.trace.fakes import sparse_fakes
 WANTS_INTEGERS = "expected to contain only concrete integers"
 """What torch says where its code in C++ takes plain sizes alone."""
 
-
 _SIZES: Any = ValueRanges(0, int_oo)
 
 

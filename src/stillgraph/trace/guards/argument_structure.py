@@ -33,7 +33,6 @@ def source_name(source: Source, finder: Finder) -> str:
 
 MUTABLE = (list, dict, set, deque)
 
-
 _CONSTANTS = (int, float, complex, str, bytes, type(None), torch.dtype, torch.device, range, torch.Size)
 
 

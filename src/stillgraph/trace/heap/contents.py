@@ -49,5 +49,4 @@ def kind_of_container(container: Any) -> Any:
 
 _KINDS = (collections.OrderedDict, dict, list, set, collections.deque)
 
-
 _KIND_IDS = frozenset(map(id, _KINDS))  # a metaclass may say what its classes are equal to, so none is asked

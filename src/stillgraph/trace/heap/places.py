@@ -32,7 +32,6 @@ class _Missing:
 
 MISSING = _Missing()
 
-
 births = itertools.count()
 """Tells which of two came first: a `Variable`, or an arm."""
 

@@ -22,15 +22,11 @@ BINARY: dict[str, Callable[[Any, Any], Any]] = {
     "divmod": divmod,
 }
 
-
 OF_COMPLEX = (operator.add, operator.sub, operator.mul, operator.truediv, operator.pow)
-
 
 OF_FLAGS = (operator.and_, operator.or_, operator.xor)
 
-
 OF_WHOLE_NUMBERS = (operator.lshift, operator.rshift, operator.and_, operator.or_, operator.xor, operator.invert)
-
 
 COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
     "eq": operator.eq,
@@ -40,7 +36,6 @@ COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
     "gt": operator.gt,
     "ge": operator.ge,
 }
-
 
 REFLECTED_COMPARISONS = {
     "__lt__": "__gt__",
@@ -52,14 +47,12 @@ REFLECTED_COMPARISONS = {
 }
 """The method of the other operand that Python asks where the first knows no answer."""
 
-
 UNARY: dict[str, Callable[[Any], Any]] = {
     "neg": operator.neg,
     "pos": operator.pos,
     "abs": operator.abs,
     "invert": operator.invert,
 }
-
 
 SLOTS: dict[str, tuple[Callable[..., Any], bool]] = {
     **{f"__{name}__": (function, False) for name, function in (*BINARY.items(), *COMPARISONS.items())},

@@ -66,7 +66,6 @@ _IN_LOOPS = {
     "list with append.",
 }
 
-
 _ONE_NAME = "Make a copy for one of the two names, or use one name for both."
 
 
