@@ -6,7 +6,8 @@ import pytest
 import torch
 
 from stillgraph.core.lookup import class_member
-from stillgraph.trace.values.numbers import KINDS, SLOTS, StagedNumber
+from stillgraph.trace.values.numbers import KINDS, StagedNumber
+from stillgraph.trace.values.operator_tables import SLOTS
 
 # What says nothing of a number: how objects are made, named and shown their attributes.
 _OF_ANY_OBJECT = frozenset(

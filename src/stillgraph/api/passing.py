@@ -35,7 +35,7 @@ from stillgraph.runtime.calls.cache import CapturedCall
 from stillgraph.runtime.guards.explaining import failing
 from stillgraph.runtime.guards.kinds.identity import WeakIdentityGuard
 from stillgraph.runtime.native.function_writer import read_source
-from stillgraph.trace.sources.sources import is_opened_by_name
+from stillgraph.trace.sources.kinds_of_objects import is_opened_by_name
 from stillgraph.trace.torch_rules.fake_execution import has_no_fake
 
 _OF_IDENTITY = (IdentityGuard, WeakIdentityGuard)

@@ -28,7 +28,7 @@ from stillgraph.runtime.native.tracebacks import presenting
 from stillgraph.settings import SETTINGS, enable_to_static
 from stillgraph.trace.code.compiled import original_of
 from stillgraph.trace.code.watch import Watch
-from stillgraph.trace.graph.recorder import current
+from stillgraph.trace.graph.current import current
 from stillgraph.trace.guards.knowledge import Options
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from stillgraph.trace.capture.session import Session, session
-from stillgraph.trace.control_flow.unjoined import Unjoined
+from stillgraph.trace.control_flow.joined.unjoined import Unjoined
 
 Applied = TypeVar("Applied", bound=Callable[..., Any])
 

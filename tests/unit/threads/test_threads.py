@@ -20,7 +20,8 @@ import stillgraph as sg
 from stillgraph.runtime.calls.captures import Captures
 from stillgraph.runtime.calls.static_function import StaticFunction
 from stillgraph.trace.fakes.symbolic import is_fake
-from stillgraph.trace.graph.recorder import Recorder, current
+from stillgraph.trace.graph.current import current
+from stillgraph.trace.graph.recorder import Recorder
 from tests.unit.contexts.modes import default_dtype
 
 

@@ -8,11 +8,13 @@ import pytest
 import torch
 
 from stillgraph.program.types import JoinFailure
-from stillgraph.trace.control_flow.join import DEAD, Joiner, same_constant
-from stillgraph.trace.control_flow.unjoined import Unjoined, describe
+from stillgraph.trace.control_flow.joined.descriptions import describe
+from stillgraph.trace.control_flow.joined.join import Joiner, same_constant
+from stillgraph.trace.control_flow.joined.leaves import DEAD
+from stillgraph.trace.control_flow.joined.unjoined import Unjoined
 from stillgraph.trace.graph.recorder import Recorder
 from stillgraph.trace.heap.exits import BREAK, CONTINUE, Exit, Return
-from stillgraph.trace.heap.journal import MISSING
+from stillgraph.trace.heap.places import MISSING
 from stillgraph.trace.values.containers import split
 from tests.unit.trace.agreement import N, P, agree, refusal
 

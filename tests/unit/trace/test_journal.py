@@ -10,18 +10,17 @@ from torch import nn
 
 from stillgraph.program.guards import Argument
 from stillgraph.trace.effects.modules import ModuleTables
-from stillgraph.trace.heap.journal import (
+from stillgraph.trace.heap.contents import copy_contents, replace_contents
+from stillgraph.trace.heap.journal import Journal
+from stillgraph.trace.heap.places import (
     MISSING,
     AttributePlace,
     CellPlace,
     ContentsPlace,
     GlobalPlace,
-    Journal,
     PersistencePlace,
     Place,
     TablePlace,
-    copy_contents,
-    replace_contents,
 )
 from stillgraph.trace.sources.sources import Finder
 

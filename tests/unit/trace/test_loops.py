@@ -9,11 +9,13 @@ from torch import Tensor
 
 import stillgraph as sg
 from stillgraph.program.types import JoinFailure, NumberType, TableType, TensorType
-from stillgraph.trace.control_flow.join import DEAD, Joiner
-from stillgraph.trace.control_flow.loop_state import Fixed, Slot, State, Tree, build, leaves_of, slots_of, widen
+from stillgraph.trace.control_flow.joined.join import Joiner
+from stillgraph.trace.control_flow.joined.leaves import DEAD
+from stillgraph.trace.control_flow.loop_state import Fixed, Slot, State, Tree, build, leaves_of, slots_of
+from stillgraph.trace.control_flow.widening import widen
 from stillgraph.trace.graph.recorder import Recorder
 from stillgraph.trace.heap.exits import Return
-from stillgraph.trace.heap.journal import MISSING
+from stillgraph.trace.heap.places import MISSING
 from stillgraph.trace.values.containers import split
 from tests.unit.trace.agreement import WHILE, N, P, agree, count, nodes, program_of, refusal
 

@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from stillgraph.core.diagnostics import CaptureError
+from stillgraph.trace.graph.current import active
 from stillgraph.trace.graph.recorder import Recorder
 from stillgraph.trace.values.numbers import (
     KINDS,
@@ -86,14 +87,14 @@ def test_what_is_no_number(value: Any) -> None:
     ],
 )
 def test_operations_give_pythons_kind(recorder: Recorder, operation: Any, kind: type, result: type) -> None:
-    with recorder.active():
+    with active(recorder):
         assert type(operation(number(recorder, kind))) is result
     assert [node for node in recorder.region.graph.nodes if node.op == "call_function"]
 
 
 def test_operations_are_recorded_in_their_order(recorder: Recorder) -> None:
     a, b = number(recorder, int, "a"), number(recorder, float, "b")
-    with recorder.active():
+    with active(recorder):
         assert a - b is not None
         assert 3 - a is not None
         quotient, rest = divmod(a, 2)

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from stillgraph.trace.effects.escapes import Reach, reach_of
-from stillgraph.trace.heap.journal import ContentsPlace, GlobalPlace
+from stillgraph.trace.heap.places import ContentsPlace, GlobalPlace
 
 
 class Trainer:

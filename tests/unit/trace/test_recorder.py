@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 import stillgraph as sg
 from stillgraph.trace.fakes.symbolic import is_fake
-from stillgraph.trace.graph.recorder import current
+from stillgraph.trace.graph.current import current
 from tests.unit.trace.agreement import N, P, agree, agree_fresh, nodes, program_of
 
 GLOBAL = torch.ones(3)

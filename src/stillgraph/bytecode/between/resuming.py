@@ -68,12 +68,12 @@ def resume(segment: Segment, frames: list[Frame], is_left: bool) -> Any:
         around = frame.prepared.around(frame.next)
         entered = frozenset(target for target in around if frame.prepared.is_with(target))
         frame.entered, frame.beyond = (frozenset(), entered) if is_left else (entered, frozenset())
-        capture.resumes(frame.code, frame.globals)
+        capture.conversion.resumes(frame.code, frame.globals)
         capture.reads.followed.setdefault(frame.code, set())
     segment.frames[:] = frames
     capture.resumed = segment.frames
-    capture.handled_before = [error for frame in frames for error in frame.handled]
-    with unchanged(capture.handled_before):
+    capture.handlers.handled_before = [error for frame in frames for error in frame.handled]
+    with unchanged(capture.handlers.handled_before):
         try:
             value = _run_through(frames, 0, lambda: go_on(frames[-1]))
             segment.require_closed()

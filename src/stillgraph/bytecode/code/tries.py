@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from stillgraph.bytecode.code.decode import Decoded, Handler
 from stillgraph.bytecode.code.flow import Flow
-from stillgraph.trace.control_flow.arms import collects
+from stillgraph.trace.control_flow.try_statements import collects
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from stillgraph.operators.consumers.patterns import is_mapping, is_sequence, len
 from stillgraph.operators.consumers.unpacking import unpack
 from stillgraph.operators.objects.stores import set_item
 from stillgraph.trace.capture.session import session
-from stillgraph.trace.control_flow.unjoined import Unjoined
+from stillgraph.trace.control_flow.joined.unjoined import Unjoined
 
 
 def _build_tuple(frame: Frame, count: int) -> None:

@@ -19,7 +19,7 @@ from stillgraph.operators.calls.calls import call
 from stillgraph.operators.containers.drawing import drawn
 from stillgraph.operators.objects.variables import evaluated, require_set
 from stillgraph.trace.capture.session import session
-from stillgraph.trace.heap.journal import MISSING
+from stillgraph.trace.heap.places import MISSING
 
 
 # ---- calls
@@ -116,7 +116,7 @@ def _make_function(frame: Frame, _: Any) -> None:
 def _note_made(function: FunctionType) -> None:
     capture = session()
     if capture is not None:
-        capture.made_functions.add(function)
+        capture.conversion.made_functions.add(function)
 
 
 def _set_function_attribute(frame: Frame, kind: int) -> None:
@@ -159,7 +159,7 @@ _COMPREHENSIONS = frozenset({"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>
 
 def _is_from_before(function: FunctionType) -> bool:
     capture = session()
-    return capture is not None and function not in capture.made_functions
+    return capture is not None and function not in capture.conversion.made_functions
 
 
 def _closed(function: FunctionType, closure: tuple[Any, ...]) -> FunctionType:

@@ -15,7 +15,7 @@ from stillgraph.operators.containers.iterables import as_sequence
 from stillgraph.operators.containers.watched import watched_container
 from stillgraph.operators.control_flow.generators import Produced
 from stillgraph.trace.capture.session import session
-from stillgraph.trace.control_flow.unjoined import Unjoined
+from stillgraph.trace.control_flow.joined.unjoined import Unjoined
 from stillgraph.trace.effects.iterators import is_advanced_unseen
 
 

@@ -15,7 +15,7 @@ from stillgraph.operators.objects.booleans import eq, in_, is_, ne, not_, ordere
 from stillgraph.operators.objects.stores import del_attr, del_item, inplace, item, set_attr, set_item
 from stillgraph.operators.objects.strings import format_, percent, repr_, text
 from stillgraph.trace.capture.session import session
-from stillgraph.trace.control_flow.unjoined import Unjoined
+from stillgraph.trace.control_flow.joined.unjoined import Unjoined
 
 
 # ---- the stack

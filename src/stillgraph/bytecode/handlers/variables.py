@@ -10,7 +10,7 @@ from stillgraph.operators.objects.globals import del_global, set_global
 from stillgraph.operators.objects.variables import loaded, no_value
 from stillgraph.trace.capture.session import session
 from stillgraph.trace.control_flow.unset import may_be_unset
-from stillgraph.trace.heap.journal import MISSING, CellPlace
+from stillgraph.trace.heap.places import MISSING, CellPlace
 
 
 def _unbound(frame: Frame, slot: int) -> NoReturn:

@@ -22,10 +22,10 @@ from stillgraph.core.parcel import Parcel
 from stillgraph.operators.objects.booleans import not_
 from stillgraph.operators.objects.strings import require
 from stillgraph.trace.capture.session import Session, session
+from stillgraph.trace.control_flow.joined.join_errors import ON_STACK
 from stillgraph.trace.control_flow.staging import branch, continue_
-from stillgraph.trace.control_flow.unjoined import ON_STACK
 from stillgraph.trace.heap.exits import Exit
-from stillgraph.trace.heap.journal import CellPlace, PassingPlace, Variable
+from stillgraph.trace.heap.places import CellPlace, PassingPlace, Variable
 
 Targets = Sequence[tuple[int, Variable | None]]
 """Where a frame may go on, each with what tells whether it is there; the last needs nothing that tells it."""

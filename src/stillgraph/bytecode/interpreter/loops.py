@@ -14,7 +14,7 @@ from stillgraph.bytecode.machine.running import run_block
 from stillgraph.operators.control_flow.loops import Context, capture_for, capture_while
 from stillgraph.trace.control_flow.staging import any_flag, branch
 from stillgraph.trace.heap.exits import BREAK, CONTINUE, Exit
-from stillgraph.trace.heap.journal import Variable
+from stillgraph.trace.heap.places import Variable
 
 
 def loop(frame: Frame, header: int, stops: Stops) -> tuple[bool, Exit | None]:

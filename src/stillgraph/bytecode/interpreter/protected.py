@@ -28,7 +28,7 @@ from stillgraph.operators.control_flow.protected import Handlers, attempt
 from stillgraph.trace.control_flow.protected import unbound_behind
 from stillgraph.trace.control_flow.staging import branch, continue_
 from stillgraph.trace.heap.exits import Exit
-from stillgraph.trace.heap.journal import CellPlace, Variable
+from stillgraph.trace.heap.places import CellPlace, Variable
 
 
 def staged_try(frame: Frame, index: int, stops: Stops, found: Try) -> tuple[bool, Exit | None]:

@@ -21,7 +21,7 @@ from stillgraph.operators.control_flow.generators import Delegated, Produced
 from stillgraph.operators.control_flow.loops import Context, capture_for
 from stillgraph.trace.control_flow.staging import continue_
 from stillgraph.trace.heap.exits import Exit, Return
-from stillgraph.trace.heap.journal import MISSING, Variable
+from stillgraph.trace.heap.places import MISSING, Variable
 
 Structure = Callable[[Frame, int, Stops], tuple[bool, "Exit | None"]]
 

@@ -15,7 +15,7 @@ from stillgraph.core.rewritten import Holder
 from stillgraph.operators.objects.variables import require_set
 from stillgraph.trace.capture.session import Session, session
 from stillgraph.trace.heap.exits import Exit
-from stillgraph.trace.heap.journal import MISSING, Variable
+from stillgraph.trace.heap.places import MISSING, Variable
 
 if TYPE_CHECKING:
     from stillgraph.bytecode.segments.segments import Segment

@@ -16,7 +16,7 @@ from stillgraph.bytecode.segments.lifetimes import held_by, is_missed, referred_
 from stillgraph.core.lookup import is_exactly
 from stillgraph.core.parcel import Parcel, opened, parcel
 from stillgraph.trace.capture.session import session
-from stillgraph.trace.heap.journal import MISSING
+from stillgraph.trace.heap.places import MISSING
 
 
 @dataclass(frozen=True)

@@ -29,9 +29,9 @@ from stillgraph.core.lookup import own_attributes
 from stillgraph.core.parcel import Parcel
 from stillgraph.trace.capture.session import session
 from stillgraph.trace.code.namespaces import is_of_its_module
-from stillgraph.trace.control_flow.unjoined import Unjoined
+from stillgraph.trace.control_flow.joined.unjoined import Unjoined
 from stillgraph.trace.guards.allocations import is_plain_object, is_shared
-from stillgraph.trace.sources.sources import is_machinery
+from stillgraph.trace.sources.kinds_of_objects import is_machinery
 from stillgraph.trace.values.arrays import StagedArray
 from stillgraph.trace.values.complexes import StagedComplex
 from stillgraph.trace.values.numbers import StagedNumber

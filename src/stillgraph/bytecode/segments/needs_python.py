@@ -80,7 +80,7 @@ def why_entered(manager: Any) -> Why | None:
 def why_raised_again() -> Why | None:
     """Why Python carries out a bare ``raise``: the call was handling an exception before the segment began."""
     capture, error = session(), sys.exc_info()[1]
-    is_from_before = capture is not None and any(error is each for each in capture.handled_before)
+    is_from_before = capture is not None and any(error is each for each in capture.handlers.handled_before)
     return only_python(error) if is_from_before else None
 
 

@@ -45,13 +45,7 @@ from stillgraph.bytecode.segments.leaving import (
 )
 from stillgraph.bytecode.segments.lifetimes import Watching, may_end_unseen, while_there_is
 from stillgraph.bytecode.segments.marking import may_be_marked
-from stillgraph.bytecode.segments.needs_python import (
-    CALLS,
-    is_let_go,
-    let_go,
-    only_python,
-    why_python,
-)
+from stillgraph.bytecode.segments.needs_python import CALLS, is_let_go, let_go, only_python, why_python
 from stillgraph.bytecode.segments.showing import (
     NAMING,
     SHOWING,
@@ -72,8 +66,8 @@ from stillgraph.core.parcel import Parcel
 from stillgraph.core.rewritten import Holder
 from stillgraph.trace.capture.session import Session, session
 from stillgraph.trace.code.thread_objects import is_for_threads
-from stillgraph.trace.heap.journal import CellPlace
-from stillgraph.trace.sources.sources import is_machinery
+from stillgraph.trace.heap.places import CellPlace
+from stillgraph.trace.sources.kinds_of_objects import is_machinery
 from stillgraph.trace.values.numbers import Staged
 
 

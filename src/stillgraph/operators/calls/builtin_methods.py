@@ -44,12 +44,13 @@ from stillgraph.trace.control_flow.unknown import refuse_unknown
 from stillgraph.trace.effects import context_variables
 from stillgraph.trace.effects.locks import WRITTEN_IN_C
 from stillgraph.trace.guards.one_object import is_told_by_identity
-from stillgraph.trace.heap.journal import MISSING
+from stillgraph.trace.heap.places import MISSING
 from stillgraph.trace.sources.reads import Failure, variable_value
 from stillgraph.trace.torch_rules.tensor_classes import require_plain
-from stillgraph.trace.values.arrays import is_array, refuse_numbers
+from stillgraph.trace.values.arrays import refuse_numbers
 from stillgraph.trace.values.entries import container_of, holds_unknown
 from stillgraph.trace.values.numbers import StagedNumber
+from stillgraph.trace.values.numpy_functions import is_array
 
 Method = Any  # a BuiltinMethodType or MethodWrapperType
 Args = tuple[Any, ...]

@@ -24,7 +24,7 @@ def call_cached(capture: Session, function: Any, args: tuple[Any, ...], kwargs: 
         if cached is not None:
             return cached[0]
         asked = False
-    capture.cached_calls.append(function)
+    capture.side_effects.cached_calls.append(function)
     mark = capture.journal.mark
     try:
         value = call(function.__wrapped__, *args, **kwargs)
@@ -33,7 +33,7 @@ def call_cached(capture: Session, function: Any, args: tuple[Any, ...], kwargs: 
         if not asked:
             raise
     finally:
-        capture.cached_calls.pop()
+        capture.side_effects.cached_calls.pop()
     if asked:  # it has done nothing outside that would have to be done by the program
         raise Restart("quiet", function)
     return value

@@ -49,14 +49,14 @@ from stillgraph.trace.capture.session import Session, session
 from stillgraph.trace.code.frames import called, here, module_here
 from stillgraph.trace.code.signals import Diverged, Restart
 from stillgraph.trace.code.uninterpreted import PROPERTIES
-from stillgraph.trace.control_flow.arms import emit_raise
+from stillgraph.trace.control_flow.raising import emit_raise
 from stillgraph.trace.control_flow.unknown import refuse_unknown
 from stillgraph.trace.control_flow.unset import with_or_without_value
 from stillgraph.trace.fakes.symbolic import is_fake
 from stillgraph.trace.guards.one_object import is_told_by_value
-from stillgraph.trace.heap.journal import MISSING, AttributePlace
-from stillgraph.trace.torch_rules.special import of_array
+from stillgraph.trace.heap.places import MISSING, AttributePlace
 from stillgraph.trace.torch_rules.tensor_classes import make_subclass
+from stillgraph.trace.torch_rules.tensor_construction import of_array
 from stillgraph.trace.values.arrays import StagedArray
 from stillgraph.trace.values.entries import container_of, some_keys, table_of
 from stillgraph.trace.values.numbers import Staged, StagedNumber, kinds_of
@@ -230,7 +230,7 @@ def _divergence(p: Any, q: Any) -> Any:
     """
     capture = session()
     assert capture is not None
-    capture.before_distribution()
+    capture.conversion.before_distribution()
     classes = (type(p), type(q))
     function = _dispatch_kl(*classes)
     capture.reads.settings.append((_dispatch_kl, classes, function))

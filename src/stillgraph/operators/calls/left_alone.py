@@ -14,7 +14,8 @@ from stillgraph.program.facts.module_tables import MODULE_INTERNALS
 from stillgraph.trace.capture.session import Session
 from stillgraph.trace.control_flow.reachable_values import places_within
 from stillgraph.trace.effects.lent import Lending
-from stillgraph.trace.heap.journal import AttributePlace, ContentsPlace, Place, is_same
+from stillgraph.trace.heap.contents import is_same
+from stillgraph.trace.heap.places import AttributePlace, ContentsPlace, Place
 
 
 def call_left_alone(

@@ -52,7 +52,7 @@ def construct(capture: Session, kind: type, args: tuple[Any, ...], kwargs: dict[
         raise refuse("SG305", message, location=here(), hint="Make it outside the static function.")
     made = getattr(kind, "__init__", None)
     if isinstance(made, FunctionType) and is_distributions(made.__code__.co_filename):
-        capture.before_distribution()
+        capture.conversion.before_distribution()
     if kind.__module__ in sys.stdlib_module_names and not (kind is collections.deque and len(args) == 1 and not kwargs):
         refuse_spread(kind, args)
     calling: Any = class_member(type(kind), "__call__")
@@ -94,11 +94,11 @@ def make(
 
 def _is_left_alone(capture: Session, function: Any) -> TypeGuard[FunctionType]:
     """Whether a function is one of Python's that the user wants to be left as it is."""
-    return isinstance(function, FunctionType) and capture.skipped(function)
+    return isinstance(function, FunctionType) and capture.conversion.skipped(function)
 
 
 def _is_followed(function: Any, capture: Session) -> TypeGuard[FunctionType]:
     """Whether a special method that makes objects is written in Python, and may do anything."""
     if not isinstance(function, FunctionType) or function.__code__.co_filename.startswith("<"):
         return False
-    return not is_torch(function.__code__.co_filename) and capture.wants_conversion(function)
+    return not is_torch(function.__code__.co_filename) and capture.conversion.wants(function)

@@ -13,8 +13,9 @@ from stillgraph.operators.torch.plain_arguments import is_torch_builtin
 from stillgraph.trace.capture.session import session
 from stillgraph.trace.values.complexes import StagedComplex
 from stillgraph.trace.values.number_operands import NUMBERS, base_value, takes
-from stillgraph.trace.values.numbers import SLOTS, StagedNumber, kind_of, kinds_of
+from stillgraph.trace.values.numbers import StagedNumber, kind_of, kinds_of
 from stillgraph.trace.values.operands import require_known, sample, unsupported
+from stillgraph.trace.values.operator_tables import SLOTS
 
 
 def is_declined(method: MethodType, args: tuple[Any, ...]) -> bool:

@@ -28,7 +28,7 @@ from stillgraph.trace.code.compiled import behind_compiler
 from stillgraph.trace.code.frames import here, is_transform, mode_decorated
 from stillgraph.trace.code.names import assigned_outer_variables
 from stillgraph.trace.code.signals import Restart
-from stillgraph.trace.heap.journal import CellPlace
+from stillgraph.trace.heap.places import CellPlace
 
 _DEEPEST = 12  # how often a function may be inside itself, under conditions that only the run knows
 
@@ -45,9 +45,9 @@ def call_function(capture: Session, function: FunctionType, args: tuple[Any, ...
     refuse_unseen(function)
     before_tables(capture, function, args, kwargs)
     if is_distributions(function.__code__.co_filename):
-        capture.before_distribution()
+        capture.conversion.before_distribution()
     inner = mode_decorated(function)
-    if inner is not None and not capture.wants_conversion(function):
+    if inner is not None and not capture.conversion.wants(function):
         factory, decorated = inner
         with factory():
             return call(decorated, *args, **kwargs)
@@ -55,16 +55,16 @@ def call_function(capture: Session, function: FunctionType, args: tuple[Any, ...
         cells = dict(zip(function.__code__.co_freevars, (c.cell_contents for c in function.__closure__ or ())))
         return call(cells["dispatch"](call(type, args[0])), *args, **kwargs)
     manager = _context_manager(function)
-    if manager is not None and capture.wants_conversion(manager):
-        return contextlib._GeneratorContextManager(capture.convert(manager), args, kwargs)
+    if manager is not None and capture.conversion.wants(manager):
+        return contextlib._GeneratorContextManager(capture.conversion.convert(manager), args, kwargs)
     produced = call_generator(capture, function, args, kwargs)
     return _call_followed(capture, function, args, kwargs) if produced is None else produced
 
 
 def _call_followed(capture: Session, original: FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     function = original
-    if capture.wants_conversion(function):
-        function = capture.convert(function)
+    if capture.conversion.wants(function):
+        function = capture.conversion.convert(function)
     elif is_standard_library(function.__code__.co_filename):
         refuse_spread(function, args)
         note_all(args)
@@ -74,7 +74,7 @@ def _call_followed(capture: Session, original: FunctionType, args: tuple[Any, ..
         capture.before_unknown_length()
     if original.__code__ in capture.knowledge.recursive:
         return call_recursive(capture, original, function, args, kwargs, note_outer_variables)
-    if capture.skipped(function):
+    if capture.conversion.skipped(function):
         return call_left_alone(
             capture, function, lambda *a, **k: _call_noted(capture, original, function, a, k), args, kwargs
         )

@@ -48,7 +48,7 @@ def _is_followed(capture: Session, function: FunctionType) -> bool:
     if code.co_flags & (inspect.CO_GENERATOR | inspect.CO_COROUTINE) or code.co_name == "<lambda>":
         return False
     return code not in capture.knowledge.recursive and (
-        capture.wants_conversion(function) or capture.is_rewritten(code)
+        capture.conversion.wants(function) or capture.is_rewritten(code)
     )
 
 

@@ -22,15 +22,16 @@ from stillgraph.operators.torch.plain_arguments import takes_key, wants_plain_ar
 from stillgraph.trace.capture.session import Session
 from stillgraph.trace.code.frames import here
 from stillgraph.trace.control_flow.both_sides import several_in
+from stillgraph.trace.control_flow.joined.unjoined import Unjoined, UnjoinedMethod
 from stillgraph.trace.control_flow.maybe_none import is_read_first
 from stillgraph.trace.control_flow.maybe_number import call_method, may_be_number
 from stillgraph.trace.control_flow.narrowing import exchanged, leaves
-from stillgraph.trace.control_flow.unjoined import Unjoined, UnjoinedMethod
 from stillgraph.trace.fakes.symbolic import is_fake
-from stillgraph.trace.values.arrays import StagedArray, call_numpy, is_numpy
+from stillgraph.trace.values.arrays import StagedArray, call_numpy
 from stillgraph.trace.values.entries import MaybeKey, Table
 from stillgraph.trace.values.lists import StagedSpread
 from stillgraph.trace.values.numbers import StagedNumber
+from stillgraph.trace.values.numpy_functions import is_numpy
 
 Args = tuple[Any, ...]
 Keywords = dict[str, Any]

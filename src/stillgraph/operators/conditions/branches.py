@@ -17,7 +17,7 @@ from stillgraph.trace.control_flow.recursion import Pending
 from stillgraph.trace.control_flow.staging import branch
 from stillgraph.trace.control_flow.staging import continue_ as stage_rest
 from stillgraph.trace.heap.exits import Exit, Return
-from stillgraph.trace.heap.journal import CellPlace, Place
+from stillgraph.trace.heap.places import CellPlace, Place
 
 Block = Callable[[], Exit | None]
 

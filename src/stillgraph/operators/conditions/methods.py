@@ -14,11 +14,12 @@ from stillgraph.core.lookup import class_member, of_class, own_attributes
 from stillgraph.operators.dispatch import call, not_
 from stillgraph.operators.elements.indices import counted
 from stillgraph.trace.capture.session import session
-from stillgraph.trace.control_flow.unjoined import Unjoined
+from stillgraph.trace.control_flow.joined.unjoined import Unjoined
 from stillgraph.trace.values.entries import refuse_operator
 from stillgraph.trace.values.number_operands import base_value
-from stillgraph.trace.values.numbers import REFLECTED_COMPARISONS, Staged, StagedNumber, by_method, kind_of
+from stillgraph.trace.values.numbers import Staged, StagedNumber, by_method, kind_of
 from stillgraph.trace.values.operands import require_one_kind
+from stillgraph.trace.values.operator_tables import REFLECTED_COMPARISONS
 
 _NAMES = {
     "+": "add", "-": "sub", "*": "mul", "/": "truediv", "//": "floordiv", "%": "mod", "**": "pow",

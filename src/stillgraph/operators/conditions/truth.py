@@ -12,8 +12,8 @@ from stillgraph.operators.conditions.given import length_given, truth_given
 from stillgraph.operators.dispatch import call
 from stillgraph.operators.elements import lists
 from stillgraph.trace.capture.session import Session
+from stillgraph.trace.control_flow.joined.unjoined import Unjoined
 from stillgraph.trace.control_flow.narrowing import is_optional
-from stillgraph.trace.control_flow.unjoined import Unjoined
 from stillgraph.trace.fakes.symbolic import known_true
 from stillgraph.trace.torch_rules.special import number_kind
 from stillgraph.trace.values import entries

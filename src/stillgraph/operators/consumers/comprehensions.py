@@ -14,9 +14,9 @@ from stillgraph.operators.control_flow.loops import for_
 from stillgraph.operators.objects.stores import note_contents, set_item
 from stillgraph.trace.capture.session import session
 from stillgraph.trace.control_flow.both_sides import several_in_key
+from stillgraph.trace.control_flow.joined.unjoined import Unjoined
 from stillgraph.trace.control_flow.narrowing import exchanged
 from stillgraph.trace.control_flow.staging import branch
-from stillgraph.trace.control_flow.unjoined import Unjoined
 
 Element = Callable[[Any], Any]
 

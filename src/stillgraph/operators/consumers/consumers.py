@@ -36,14 +36,14 @@ from stillgraph.passes.regions.purity import is_pure
 from stillgraph.trace.capture.session import Session, session
 from stillgraph.trace.code.frames import called, here
 from stillgraph.trace.code.signals import Diverged
-from stillgraph.trace.control_flow.arms import emit_raise
 from stillgraph.trace.control_flow.both_sides import several_in, several_in_key
+from stillgraph.trace.control_flow.joined.unjoined import Unjoined
 from stillgraph.trace.control_flow.narrowing import exchanged
+from stillgraph.trace.control_flow.raising import emit_raise
 from stillgraph.trace.control_flow.staging import branch
-from stillgraph.trace.control_flow.unjoined import Unjoined
 from stillgraph.trace.control_flow.unknown import refuse_unknown
 from stillgraph.trace.heap.exits import BREAK, Exit
-from stillgraph.trace.heap.journal import MISSING
+from stillgraph.trace.heap.places import MISSING
 from stillgraph.trace.values.entries import Table, is_of_run, refuse_frozen, some_keys, table_of
 from stillgraph.trace.values.lists import StagedSpread
 from stillgraph.trace.values.numbers import Staged

@@ -14,7 +14,7 @@ from stillgraph.operators.each import of_each
 from stillgraph.operators.objects.booleans import in_
 from stillgraph.operators.objects.stores import del_item, item
 from stillgraph.trace.capture.session import session
-from stillgraph.trace.control_flow.unjoined import Unjoined, alternatives, is_lost
+from stillgraph.trace.control_flow.joined.unjoined import Unjoined, alternatives, is_lost
 from stillgraph.trace.values.numbers import Staged
 
 _SEQUENCE, _MAPPING, _MATCHES_ITSELF = 1 << 5, 1 << 6, 1 << 22  # flags of types, by which Python decides

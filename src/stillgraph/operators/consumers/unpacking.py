@@ -12,7 +12,7 @@ from stillgraph.operators.containers.iterables import as_sequence
 from stillgraph.operators.elements import lists
 from stillgraph.trace.capture.session import Session, session
 from stillgraph.trace.code.signals import Diverged
-from stillgraph.trace.control_flow.arms import emit_raise
+from stillgraph.trace.control_flow.raising import emit_raise
 from stillgraph.trace.control_flow.staging import branch
 from stillgraph.trace.values.text import StagedText
 

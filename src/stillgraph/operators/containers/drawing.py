@@ -157,5 +157,5 @@ def _may_draw(capture: Session, function: Any, has_meaning: bool) -> bool:
         return function.__name__ not in _STORES
     if isinstance(function, FunctionType) and not has_meaning:
         library = is_standard_library(function.__code__.co_filename)
-        return library and function.__module__ not in _PASSES_ON and not capture.wants_conversion(function)
+        return library and function.__module__ not in _PASSES_ON and not capture.conversion.wants(function)
     return has_meaning

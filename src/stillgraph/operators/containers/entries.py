@@ -17,8 +17,9 @@ from stillgraph.trace.capture.session import Session
 from stillgraph.trace.code.frames import called, here
 from stillgraph.trace.control_flow.staging import branch
 from stillgraph.trace.control_flow.unknown import refuse_unknown
+from stillgraph.trace.heap.contents import kind_of_container, replace_contents
 from stillgraph.trace.heap.exits import Exit
-from stillgraph.trace.heap.journal import ContentsPlace, kind_of_container, replace_contents
+from stillgraph.trace.heap.places import ContentsPlace
 from stillgraph.trace.values.entries import MaybeKey, container_of, find, is_ranked, some_keys, table_of
 from stillgraph.trace.values.numbers import StagedNumber
 

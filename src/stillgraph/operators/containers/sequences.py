@@ -20,7 +20,7 @@ from stillgraph.trace.capture.session import Session, session
 from stillgraph.trace.code.frames import here
 from stillgraph.trace.control_flow.staging import branch
 from stillgraph.trace.control_flow.unknown import refuse_unknown
-from stillgraph.trace.torch_rules.special import read_shape
+from stillgraph.trace.torch_rules.tensor_attributes import read_shape
 from stillgraph.trace.values import entries
 from stillgraph.trace.values.arrays import StagedArray
 from stillgraph.trace.values.numbers import StagedNumber, is_number

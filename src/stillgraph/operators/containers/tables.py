@@ -24,10 +24,11 @@ from stillgraph.program.types import JoinFailure
 from stillgraph.trace.capture.session import Session, session
 from stillgraph.trace.code.frames import called, here
 from stillgraph.trace.code.signals import Diverged
-from stillgraph.trace.control_flow.arms import emit_raise
+from stillgraph.trace.control_flow.raising import emit_raise
 from stillgraph.trace.control_flow.staging import branch
 from stillgraph.trace.control_flow.unknown import refuse_unknown
-from stillgraph.trace.heap.journal import ContentsPlace, replace_contents
+from stillgraph.trace.heap.contents import replace_contents
+from stillgraph.trace.heap.places import ContentsPlace
 from stillgraph.trace.values.entries import (
     KINDS_OF_DICT,
     Table,

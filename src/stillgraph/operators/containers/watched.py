@@ -20,11 +20,12 @@ from stillgraph.operators.containers.tables import Items, Keys, Values
 from stillgraph.operators.elements import lists
 from stillgraph.trace.capture.session import Session, session
 from stillgraph.trace.code.signals import Diverged
-from stillgraph.trace.control_flow.arms import emit_raise
+from stillgraph.trace.control_flow.raising import emit_raise
 from stillgraph.trace.control_flow.staging import branch
 from stillgraph.trace.control_flow.unknown import refuse_unknown
 from stillgraph.trace.effects.iterators import Fresh, behind
-from stillgraph.trace.heap.journal import Variable, kind_of_container
+from stillgraph.trace.heap.contents import kind_of_container
+from stillgraph.trace.heap.places import Variable
 from stillgraph.trace.values.entries import container_of, find, table_of
 from stillgraph.trace.values.numbers import Staged, StagedNumber
 

@@ -28,7 +28,7 @@ from stillgraph.trace.code.signals import Restart
 from stillgraph.trace.control_flow.caught_kinds import class_in_run
 from stillgraph.trace.control_flow.staging import branch
 from stillgraph.trace.heap.exits import Exit
-from stillgraph.trace.heap.journal import Variable
+from stillgraph.trace.heap.places import Variable
 from stillgraph.trace.values.caught import Caught, CaughtPart
 
 
@@ -38,7 +38,7 @@ def context(manager: Any) -> Any:
     if capture is None:
         return manager
     if isinstance(manager, contextlib.suppress):
-        return _Noted(manager, capture, capture.swallowing)
+        return _Noted(manager, capture, capture.handlers.swallowing)
     if is_converted(capture, manager):
         return _Converted(manager, capture)
     if isinstance(manager, warnings.catch_warnings):
@@ -48,7 +48,7 @@ def context(manager: Any) -> Any:
     if isinstance(manager, contextlib._RedirectStream):
         raise refuse("SG305", "what the program prints cannot be redirected from within", location=here())
     before_entering(capture, manager)
-    return _Noted(manager, capture, capture.watching) if sees_exceptions(manager) else manager
+    return _Noted(manager, capture, capture.handlers.watching) if sees_exceptions(manager) else manager
 
 
 def _saved_tensors(manager: saved_tensors_hooks) -> IdleHooks:
@@ -69,7 +69,7 @@ def is_converted(capture: Session, manager: Any) -> bool:
     leave = of_class(manager, "__exit__")
     if not isinstance(leave, FunctionType):
         return False
-    return capture.is_rewritten(leave.__code__) or capture.wants_conversion(leave)
+    return capture.is_rewritten(leave.__code__) or capture.conversion.wants(leave)
 
 
 def sees_exceptions(manager: Any) -> bool:
@@ -104,7 +104,7 @@ class _Converted:
     def __enter__(self) -> Any:
         self._capture.watched = True
         self._region = self._capture.region
-        self._capture.watching.append(len(self._capture.attempts))
+        self._capture.handlers.watching.append(len(self._capture.handlers.attempts))
         return call(type(self._manager).__enter__, self._manager)
 
     def __exit__(
@@ -113,7 +113,7 @@ class _Converted:
         leave = functools.partial(call, type(self._manager).__exit__, self._manager)
         leave_now = functools.partial(leave, None, None, None)
         _require_same(self._capture, self._region, value, leave_now)
-        self._capture.watching.pop()
+        self._capture.handlers.watching.pop()
         if value is not None and is_signal(value):
             return leave_early(leave_now)
         return leave(kind, value, trace)
@@ -136,7 +136,7 @@ class _Noted:
     def __enter__(self) -> Any:
         self._capture.watched = True
         self._region = self._capture.region
-        self._entered.append(len(self._capture.attempts))
+        self._entered.append(len(self._capture.handlers.attempts))
         return self._manager.__enter__()
 
     def __exit__(self, kind: Any, value: BaseException | None, trace: Any) -> Any:

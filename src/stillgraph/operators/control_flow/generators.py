@@ -15,9 +15,9 @@ from stillgraph.operators.dispatch import for_
 from stillgraph.operators.elements.stand_ins import StandIn
 from stillgraph.trace.capture.session import Session, session
 from stillgraph.trace.code.frames import here
-from stillgraph.trace.control_flow.unjoined import Unjoined
+from stillgraph.trace.control_flow.joined.unjoined import Unjoined
 from stillgraph.trace.heap.exits import BREAK, Exit
-from stillgraph.trace.heap.journal import MISSING, AttributePlace, Variable
+from stillgraph.trace.heap.places import MISSING, AttributePlace, Variable
 
 Emit = Callable[[Any], Any]
 """Takes what is yielded; gives whether the loop over the generator was left."""
@@ -243,7 +243,7 @@ def generator(twin: FunctionType, emit: str) -> Callable[[FunctionType], Functio
         capture = session()
         if capture is not None:
             twin.__defaults__, twin.__kwdefaults__ = function.__defaults__, function.__kwdefaults__
-            capture.generators[function] = (twin, emit)
+            capture.conversion.generators[function] = (twin, emit)
         return function
 
     return belongs
@@ -253,17 +253,18 @@ def call_generator(capture: Session, function: FunctionType, args: tuple[Any, ..
     """A call of a generator function; None where it can only be a generator of Python's."""
     if not function.__code__.co_flags & _GENERATOR:
         return None
-    twin = capture.generators.get(function)
+    twin = capture.conversion.generators.get(function)
     if twin is not None:
         turned_over, parameter = twin
         run = functools.partial(turned_over, *args, **kwargs)
         return Produced(lambda emit: run(**{parameter: emit}), lambda: function(*args, **kwargs))
-    if not capture.wants_conversion(function):
+    if not capture.conversion.wants(function):
         return None
-    turned = capture.turn_inside_out(function)
+    turned = capture.conversion.turn_inside_out(function)
     if turned is None:
         return None
     inside_out, name = turned
     return Produced(
-        lambda emit: inside_out(*args, **kwargs, **{name: emit}), lambda: capture.convert(function)(*args, **kwargs)
+        lambda emit: inside_out(*args, **kwargs, **{name: emit}),
+        lambda: capture.conversion.convert(function)(*args, **kwargs),
     )

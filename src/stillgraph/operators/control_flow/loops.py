@@ -23,14 +23,16 @@ from stillgraph.program.types import JoinFailure
 from stillgraph.trace.capture.session import Session, session
 from stillgraph.trace.code.frames import here
 from stillgraph.trace.control_flow.heap import locals_of_users
+from stillgraph.trace.control_flow.joined.join_errors import refuse_loop
+from stillgraph.trace.control_flow.joined.unjoined import Unjoined
 from stillgraph.trace.control_flow.loops import loop
 from stillgraph.trace.control_flow.staging import any_flag, branch
-from stillgraph.trace.control_flow.unjoined import Unjoined, refuse_loop
 from stillgraph.trace.control_flow.unknown import refuse_unknown
 from stillgraph.trace.effects.upcoming import ADVANCE_OUTSIDE
 from stillgraph.trace.graph.region import Mark
 from stillgraph.trace.heap.exits import Exit
-from stillgraph.trace.heap.journal import MISSING, Midway, Place, Variable, of_a_block
+from stillgraph.trace.heap.journal import Midway
+from stillgraph.trace.heap.places import MISSING, Place, Variable, of_a_block
 from stillgraph.trace.sources.memory import Held
 from stillgraph.trace.values.entries import maybe_keys
 

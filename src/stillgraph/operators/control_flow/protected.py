@@ -18,12 +18,13 @@ from stillgraph.operators.control_flow.trials import Trial
 from stillgraph.program.types import JoinFailure
 from stillgraph.trace.capture.session import Session, session
 from stillgraph.trace.code.frames import here
+from stillgraph.trace.control_flow.joined.join_errors import refuse_join
+from stillgraph.trace.control_flow.joined.unjoined import Unjoined
 from stillgraph.trace.control_flow.protected import Attempt, Handler, StageTry, stage, unbound_behind
 from stillgraph.trace.control_flow.staging import branch
 from stillgraph.trace.control_flow.staging import continue_ as stage_rest
-from stillgraph.trace.control_flow.unjoined import Unjoined, refuse_join
 from stillgraph.trace.heap.exits import Exit
-from stillgraph.trace.heap.journal import MISSING, Variable
+from stillgraph.trace.heap.places import MISSING, Variable
 from stillgraph.trace.values.caught import narrowed
 from stillgraph.trace.values.errors import in_eagers_words
 
@@ -229,12 +230,12 @@ def attempt(
         start.rollback()
         kinds, start = (BaseException,), context.checkpoint()
     mine = Attempt(capture, "", kinds, staged=False, only_cleans_up=only_cleans_up)
-    capture.attempts.append(mine)
+    capture.handlers.attempts.append(mine)
     try:
         try:
             exit = body()
         finally:
-            capture.attempts.remove(mine)
+            capture.handlers.attempts.remove(mine)
     except StageTry as signal:
         if signal.attempt is not mine:
             raise

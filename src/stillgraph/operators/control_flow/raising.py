@@ -11,8 +11,8 @@ from stillgraph.operators.dispatch import call
 from stillgraph.program.operations import copied
 from stillgraph.trace.capture.session import Session, session
 from stillgraph.trace.code.signals import Diverged
-from stillgraph.trace.control_flow.arms import emit_raise
-from stillgraph.trace.control_flow.unjoined import Unjoined, alternatives
+from stillgraph.trace.control_flow.joined.unjoined import Unjoined, alternatives
+from stillgraph.trace.control_flow.raising import emit_raise
 from stillgraph.trace.values.caught import Caught, Raisable, note_named
 
 
@@ -94,7 +94,7 @@ def _note(capture: Session | None, error: Any) -> None:
     if capture is not None and isinstance(error, BaseException) and not isinstance(error, Caught):
         before = Raisable.of(error)
         if before != Raisable():
-            capture.raising.setdefault(id(error), before)
+            capture.handlers.raising.setdefault(id(error), before)
         if capture.in_arm and capture.was_there(error):
             error.__traceback__ = None  # so that where it is raised can be told from where it has been raised
 

@@ -13,6 +13,7 @@ from stillgraph.program.types import JoinFailure
 from stillgraph.trace.capture.session import Session
 from stillgraph.trace.code.frames import here
 from stillgraph.trace.code.signals import Restart
+from stillgraph.trace.control_flow.joined.join_errors import quoted
 from stillgraph.trace.control_flow.recursion import (
     Call,
     Given,
@@ -23,7 +24,6 @@ from stillgraph.trace.control_flow.recursion import (
     as_calls,
     as_loop,
 )
-from stillgraph.trace.control_flow.unjoined import quoted
 
 Identity = tuple[CodeType, tuple[int, ...]]
 

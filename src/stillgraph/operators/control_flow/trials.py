@@ -6,7 +6,7 @@ import operator
 from typing import Any
 
 from stillgraph.operators.control_flow.loops import Context
-from stillgraph.trace.heap.journal import PassingPlace
+from stillgraph.trace.heap.places import PassingPlace
 
 
 class Trial:

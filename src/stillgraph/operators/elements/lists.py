@@ -15,11 +15,12 @@ from stillgraph.program.types import ListType, NumberType, TableType
 from stillgraph.trace.capture.session import Session, session
 from stillgraph.trace.code.frames import called
 from stillgraph.trace.code.signals import Diverged
-from stillgraph.trace.control_flow.arms import emit_raise, leaf_node
-from stillgraph.trace.control_flow.elements import freeze_elements, may_repeat
+from stillgraph.trace.control_flow.joined.elements import freeze_elements, may_repeat
+from stillgraph.trace.control_flow.joined.unjoined import Unjoined
+from stillgraph.trace.control_flow.raising import emit_raise
+from stillgraph.trace.control_flow.region_interface import leaf_node
 from stillgraph.trace.control_flow.spreads import as_spread, copied_into, define, each, element_at, is_spread
 from stillgraph.trace.control_flow.staging import branch
-from stillgraph.trace.control_flow.unjoined import Unjoined
 from stillgraph.trace.control_flow.unknown import refuse_unknown
 from stillgraph.trace.values import entries, lists
 from stillgraph.trace.values.lists import StagedList, StagedSpread

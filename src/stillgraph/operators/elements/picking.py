@@ -11,8 +11,8 @@ from stillgraph.program.constants import MOST_ENTRIES, is_table, united
 from stillgraph.program.types import JoinFailure, join_types
 from stillgraph.trace.capture.session import Session
 from stillgraph.trace.code.frames import here
-from stillgraph.trace.control_flow.join import same_constant
-from stillgraph.trace.control_flow.unjoined import Picked, Unjoined, is_leaf
+from stillgraph.trace.control_flow.joined.join import same_constant
+from stillgraph.trace.control_flow.joined.unjoined import Picked, Unjoined, is_leaf
 from stillgraph.trace.values.containers import split
 from stillgraph.trace.values.numbers import StagedInt
 from stillgraph.trace.values.several import known_in

@@ -24,7 +24,7 @@ from stillgraph.trace.capture.session import Session, session
 from stillgraph.trace.code.frames import here
 from stillgraph.trace.control_flow.maybe_none import HIDDEN
 from stillgraph.trace.control_flow.unset import attribute_read, may_be_unset, require_all
-from stillgraph.trace.heap.journal import MISSING, AttributePlace
+from stillgraph.trace.heap.places import MISSING, AttributePlace
 from stillgraph.trace.values.arrays import StagedArray
 from stillgraph.trace.values.caught import Caught
 from stillgraph.trace.values.complexes import StagedComplex

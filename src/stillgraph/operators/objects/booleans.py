@@ -33,8 +33,8 @@ from stillgraph.trace.capture.concretization import ask_for_the_object
 from stillgraph.trace.capture.session import Session, session
 from stillgraph.trace.code.frames import called, here
 from stillgraph.trace.control_flow.both_sides import several_in
+from stillgraph.trace.control_flow.joined.unjoined import Unjoined
 from stillgraph.trace.control_flow.narrowing import exchanged
-from stillgraph.trace.control_flow.unjoined import Unjoined
 from stillgraph.trace.control_flow.unknown import refuse_unknown
 from stillgraph.trace.guards.one_object import is_told_by_identity, is_told_by_value
 from stillgraph.trace.heap.identities import Origin

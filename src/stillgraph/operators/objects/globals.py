@@ -10,7 +10,7 @@ from stillgraph.trace.capture.session import Session, session
 from stillgraph.trace.code.frames import here
 from stillgraph.trace.code.namespaces import variable
 from stillgraph.trace.control_flow.unset import may_be_unset
-from stillgraph.trace.heap.journal import GlobalPlace
+from stillgraph.trace.heap.places import GlobalPlace
 
 
 def set_global(namespace: dict[str, Any], name: str, value: Any) -> None:

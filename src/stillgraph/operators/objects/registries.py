@@ -14,11 +14,11 @@ from stillgraph.operators.objects.stores import refuse_ambiguous
 from stillgraph.trace.capture.session import Session
 from stillgraph.trace.code.frames import here
 from stillgraph.trace.code.uninterpreted import may_write
+from stillgraph.trace.control_flow.joined.unjoined import Unjoined
 from stillgraph.trace.control_flow.tables import is_assigned, parameters_behind
-from stillgraph.trace.control_flow.unjoined import Unjoined
 from stillgraph.trace.control_flow.unset import may_be_unset
 from stillgraph.trace.effects.modules import State
-from stillgraph.trace.heap.journal import MISSING, AttributePlace, PersistencePlace
+from stillgraph.trace.heap.places import MISSING, AttributePlace, PersistencePlace
 
 _LISTING = frozenset(
     {"parameters", "named_parameters", "buffers", "named_buffers", "children", "named_children", "modules"}

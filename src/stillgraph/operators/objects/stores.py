@@ -32,20 +32,22 @@ from stillgraph.program.guards import Attribute, Source, item_of
 from stillgraph.trace.capture.session import Session, session
 from stillgraph.trace.code.frames import here
 from stillgraph.trace.control_flow.both_sides import several_in, several_in_key
+from stillgraph.trace.control_flow.joined.unjoined import Unjoined, alternatives
 from stillgraph.trace.control_flow.maybe_number import change_in_place, may_be_number
 from stillgraph.trace.control_flow.narrowing import exchanged
 from stillgraph.trace.control_flow.staging import branch
-from stillgraph.trace.control_flow.unjoined import Unjoined, alternatives
 from stillgraph.trace.control_flow.unset import own_attribute_read
 from stillgraph.trace.fakes.symbolic import is_fake
+from stillgraph.trace.heap.contents import kind_of_container
 from stillgraph.trace.heap.identities import AMBIGUOUS
-from stillgraph.trace.heap.journal import AttributePlace, ContentsPlace, kind_of_container
+from stillgraph.trace.heap.places import AttributePlace, ContentsPlace
 from stillgraph.trace.torch_rules.tensor_classes import require_one_class
-from stillgraph.trace.values.arrays import StagedArray, beside_a_tensor, is_array, refuse_numbers
+from stillgraph.trace.values.arrays import StagedArray, beside_a_tensor, refuse_numbers
 from stillgraph.trace.values.complexes import StagedComplex
 from stillgraph.trace.values.containers import Parts, split
 from stillgraph.trace.values.entries import find, is_of_run, refuse_operator
 from stillgraph.trace.values.numbers import Staged, StagedBool, StagedInt, StagedNumber
+from stillgraph.trace.values.numpy_functions import is_array
 from stillgraph.trace.values.operands import require_one_kind, sample
 from stillgraph.trace.values.text import StagedText
 

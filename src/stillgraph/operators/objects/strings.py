@@ -31,10 +31,10 @@ from stillgraph.program.operations import print_ as run_print
 from stillgraph.trace.capture.session import Session, session
 from stillgraph.trace.code.frames import here
 from stillgraph.trace.control_flow.caught_kinds import exception_of
+from stillgraph.trace.control_flow.joined.unjoined import Unjoined
 from stillgraph.trace.control_flow.narrowing import exchanged, leaves
 from stillgraph.trace.control_flow.staging import branch
-from stillgraph.trace.control_flow.unjoined import Unjoined
-from stillgraph.trace.heap.journal import Place
+from stillgraph.trace.heap.places import Place
 from stillgraph.trace.values.arrays import StagedArray
 from stillgraph.trace.values.caught import Caught
 from stillgraph.trace.values.complexes import StagedComplex
@@ -310,5 +310,5 @@ def print_(*values: Any, **options: Any) -> None:
         kind = type(options["file"]).__name__
         message = f"print writes to a {kind} that is not a file or stream from before the call"
         raise refuse("SG305", message, location=here(), hint=hint)
-    capture.before_act()
+    capture.side_effects.before_act()
     capture.emit("call_function", run_print, (None, [shown(capture, v) for v in values], options), {})

@@ -10,9 +10,9 @@ from typing import Any, NoReturn
 from stillgraph.core.diagnostics import refuse
 from stillgraph.trace.capture.session import session
 from stillgraph.trace.code.frames import here
-from stillgraph.trace.control_flow.unjoined import Unjoined
+from stillgraph.trace.control_flow.joined.unjoined import Unjoined
 from stillgraph.trace.control_flow.unset import may_be_unset, value_read
-from stillgraph.trace.heap.journal import MISSING
+from stillgraph.trace.heap.places import MISSING
 from stillgraph.trace.values.numbers import Staged
 
 

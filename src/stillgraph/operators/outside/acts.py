@@ -40,7 +40,7 @@ from stillgraph.program.acts import Calling, Logging, Method, StandardStream, Wa
 from stillgraph.program.operations import act
 from stillgraph.trace.capture.session import Session, session
 from stillgraph.trace.code.frames import here, places_here
-from stillgraph.trace.control_flow.unjoined import Unjoined
+from stillgraph.trace.control_flow.joined.unjoined import Unjoined
 from stillgraph.trace.effects.threads import concerns_others, refused
 from stillgraph.trace.values.containers import holds_staged
 from stillgraph.trace.values.outcome import Outcome
@@ -55,7 +55,7 @@ _OUTSIDE = "Do it outside the static function, with what the function returns."
 # ---- steps
 def _emit(capture: Session, step: Any, args: tuple[Any, ...], kwargs: dict[str, Any], part: Part) -> Any:
     """Record a step; gives its node."""
-    capture.before_act()
+    capture.side_effects.before_act()
     given = tuple(part(capture, value) for value in args)
     return _recorded(capture, step, given, {name: part(capture, value) for name, value in kwargs.items()})
 
@@ -104,7 +104,7 @@ def _changes_files(result: Result) -> Act:
     def staged(capture: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         capture.before_raise(None)
         node = _emit(capture, Calling(function), args, kwargs, stored)
-        capture.acted = True
+        capture.side_effects.acted = True
         return result(capture, node, _name(function))
 
     return staged
@@ -138,7 +138,7 @@ def _waits(capture: Session, function: Any, args: tuple[Any, ...], kwargs: dict[
 def _logs(capture: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     """``logger.info(…)``: the logger's level and its handlers at the time of the call decide."""
     _require_no_stack(function, kwargs)
-    capture.before_act()
+    capture.side_effects.before_act()
     _recorded(capture, Logging(function, places_here()), *logged(capture, function.__name__, args, kwargs))
 
 
@@ -254,7 +254,7 @@ def _of_stream(capture: Session, method: Any, args: tuple[Any, ...], kwargs: dic
     receiver, name = method.__self__, method.__name__
     standard = _standard_stream(receiver)
     if name not in _WRITES:
-        if capture.acted and name not in _ASKS and id(receiver) not in capture.own_streams:
+        if capture.side_effects.acted and name not in _ASKS and id(receiver) not in capture.own_streams:
             _refuse_reading(f"{type(receiver).__name__}.{name}")
         if name not in _ASKS and standard is None and capture.is_outer(receiver):
             called = f"{type(receiver).__name__}.{name} is called of a stream from outside"
@@ -266,7 +266,7 @@ def _of_stream(capture: Session, method: Any, args: tuple[Any, ...], kwargs: dic
     capture.before_raise(None)
     step = Method(weakref.ref(receiver), name) if standard is None else StandardStream(standard, name)
     node = _emit(capture, step, args, kwargs, stored)
-    capture.acted = capture.acted or standard is None
+    capture.side_effects.acted = capture.side_effects.acted or standard is None
     return _WRITES[name](capture, node, f"{type(receiver).__name__}.{name}")
 
 
@@ -441,7 +441,7 @@ def carry_out(capture: Session, function: Any, args: tuple[Any, ...], kwargs: di
         CaptureError: it cannot be a step; nothing has been done.
     """
     inner = _inner(function)
-    if capture.acted and any(inner is each for each in _READING):
+    if capture.side_effects.acted and any(inner is each for each in _READING):
         _refuse_reading(_name(inner))
     found = act_of(function)
     if found is None:

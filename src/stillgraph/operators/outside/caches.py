@@ -18,7 +18,9 @@ from stillgraph.trace.capture.session import Session, session
 from stillgraph.trace.code.frames import here
 from stillgraph.trace.code.signals import Restart
 from stillgraph.trace.fakes.symbolic import is_fake
-from stillgraph.trace.heap.journal import AttributePlace, CellPlace, ContentsPlace, GlobalPlace, Write
+from stillgraph.trace.graph.current import can_step_out, stepping_out
+from stillgraph.trace.heap.journal import Write
+from stillgraph.trace.heap.places import AttributePlace, CellPlace, ContentsPlace, GlobalPlace
 from stillgraph.trace.values.numbers import Staged
 
 _CONSTANTS = (
@@ -76,7 +78,7 @@ def call_cached(capture: Session, function: Any, args: tuple[Any, ...], kwargs: 
     what the next call gets. The program asks again, and gets the same for as long as the cache holds it.
     """
     given = (*args, *kwargs.values())
-    if not _is_known(capture, function, given) or not capture.can_step_out():
+    if not _is_known(capture, function, given) or not can_step_out(capture):
         return None
     if None in _found(capture, given)[1]:
         return None
@@ -84,7 +86,7 @@ def call_cached(capture: Session, function: Any, args: tuple[Any, ...], kwargs: 
         message = "a function with a cache is called behind a write of what only the run knows"
         raise refuse("SG305", message, location=here(), hint="Call it before, or keep what it gives.")
     misses = function.cache_info().misses
-    with capture.stepping_out():
+    with stepping_out(capture):
         value = function(*args, **kwargs)
     if function.cache_info().misses > misses and _has_staged(value):  # what was there, the code may have written to
         function.cache_clear()

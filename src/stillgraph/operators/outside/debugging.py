@@ -23,6 +23,7 @@ from stillgraph.program.types import show_shape
 from stillgraph.trace.capture.session import Session, session
 from stillgraph.trace.code.frames import function_frame
 from stillgraph.trace.fakes.symbolic import is_fake
+from stillgraph.trace.graph.current import can_step_out, stepping_out
 from stillgraph.trace.values.numbers import StagedNumber, kind_of
 
 _IN_THE_RUN = "which the run computes"
@@ -138,10 +139,10 @@ class _Debugger(pdb.Pdb):
     def interaction(self, frame: Any, traceback: Any) -> None:
         """Nothing that is typed becomes part of the program."""
         capture = self._capture
-        if session() is not capture or not capture.can_step_out():
+        if session() is not capture or not can_step_out(capture):
             super().interaction(frame, traceback)
             return
-        with capture.stepping_out():
+        with stepping_out(capture):
             super().interaction(frame, traceback)
 
     def setup(self, f: Any, tb: Any) -> None:

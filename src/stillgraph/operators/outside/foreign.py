@@ -36,7 +36,7 @@ from stillgraph.trace.code.namespaces import is_of_its_module
 from stillgraph.trace.effects.locks import LOCKS, WRITTEN_IN_C, is_taken_by_others
 from stillgraph.trace.effects.threads import concerns_others, refused
 from stillgraph.trace.guards.allocations import is_plain_object, is_shared
-from stillgraph.trace.guards.inputs import is_constant
+from stillgraph.trace.guards.argument_structure import is_constant
 
 _FOLLOWED: tuple[type, ...] = (
     *(list, dict, set, frozenset, tuple, collections.deque, array.array, bytearray, memoryview, torch.Tensor),

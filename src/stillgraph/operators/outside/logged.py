@@ -13,7 +13,8 @@ from stillgraph.operators.outside.handed_out import Asked, shown
 from stillgraph.passes.regions.purity import is_pure
 from stillgraph.trace.capture.session import Session
 from stillgraph.trace.code.frames import here
-from stillgraph.trace.heap.journal import MISSING, CellPlace, ContentsPlace, PassingPlace, Write
+from stillgraph.trace.heap.journal import Write
+from stillgraph.trace.heap.places import MISSING, CellPlace, ContentsPlace, PassingPlace
 from stillgraph.trace.values.containers import leads_to
 
 _FIELD = re.compile(

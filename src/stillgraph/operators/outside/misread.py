@@ -20,8 +20,8 @@ from stillgraph.core.faults import is_raised_by_ours, runs_users_code
 from stillgraph.core.files import is_standard_library
 from stillgraph.trace.capture.session import Session
 from stillgraph.trace.code.frames import here
+from stillgraph.trace.control_flow.joined.unjoined import Unjoined
 from stillgraph.trace.control_flow.maybe_number import may_be_number
-from stillgraph.trace.control_flow.unjoined import Unjoined
 from stillgraph.trace.fakes.symbolic import GuardOnDataDependentSymNode
 from stillgraph.trace.values.arrays import StagedArray
 from stillgraph.trace.values.caught import Caught
@@ -103,7 +103,7 @@ def refuse_misread(capture: Session, function: Any, error: Exception, is_plain: 
         return
     told = _told(error)
     if isinstance(function, FunctionType) and not is_standard_library(function.__code__.co_filename):
-        if capture.skipped(function) and (_TEXT.search(told) or _NUMBER.search(told)):
+        if capture.conversion.skipped(function) and (_TEXT.search(told) or _NUMBER.search(told)):
             message = f"'{function.__name__}' is not rewritten, and uses what only the run knows"
             raise refuse("SG301", message, location=here(), hint=_SKIPPED_HINT, kind=MisreadError) from None
         return

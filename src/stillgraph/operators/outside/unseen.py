@@ -19,10 +19,11 @@ from stillgraph.core.files import is_library, is_torch
 from stillgraph.core.lookup import class_member
 from stillgraph.operators.dispatch import call
 from stillgraph.trace.capture.session import Session
+from stillgraph.trace.control_flow.joined.unjoined import Unjoined, alternatives, is_lost
 from stillgraph.trace.control_flow.narrowing import exchanged, leaves
 from stillgraph.trace.control_flow.reachable_values import places_within
-from stillgraph.trace.control_flow.unjoined import Unjoined, alternatives, is_lost
-from stillgraph.trace.heap.journal import ContentsPlace, Place, is_same
+from stillgraph.trace.heap.contents import is_same
+from stillgraph.trace.heap.places import ContentsPlace, Place
 
 
 def with_each(capture: Session, function: Any, args: Any, kwargs: Any) -> tuple[Any] | None:
@@ -51,7 +52,7 @@ def with_each(capture: Session, function: Any, args: Any, kwargs: Any) -> tuple[
         unseen = uncertain is not None and _is_made_unseen(capture, function)
         return (_either(capture, uncertain, given),) if unseen else None
     code = _code_behind(capture, function)
-    if code is None or capture.is_rewritten(code.__code__) or capture.wants_conversion(code):
+    if code is None or capture.is_rewritten(code.__code__) or capture.conversion.wants(code):
         return None
     if not _is_torchs(code):
         handed = (function, code, *args, *kwargs.values())
@@ -103,7 +104,7 @@ def _either(capture: Session, uncertain: Any, given: Callable[[Any], Any]) -> An
 
 
 def _want_conversion(capture: Session, code: FunctionType) -> None:
-    if not capture.skipped(code) and is_library(code.__code__.co_filename) and not _is_torchs(code):
+    if not capture.conversion.skipped(code) and is_library(code.__code__.co_filename) and not _is_torchs(code):
         capture.before_unknown_length()
 
 
@@ -146,7 +147,7 @@ def initialiser(capture: Session, kind: type, by_type: bool = False) -> Function
     if not by_type or not by_python or not isinstance(init, FunctionType):
         return None
     is_plain = _is_generated(init) and not has_steps(init.__code__)
-    return init if capture.wants_conversion(init) and not is_plain else None
+    return init if capture.conversion.wants(init) and not is_plain else None
 
 
 def _is_torchs(function: FunctionType) -> bool:

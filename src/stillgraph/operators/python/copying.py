@@ -20,11 +20,12 @@ from stillgraph.operators.objects.stores import CONTAINERS
 from stillgraph.program.types import NumberType, TableType, TensorType
 from stillgraph.trace.capture.session import Session, session
 from stillgraph.trace.code.frames import here
+from stillgraph.trace.control_flow.joined.unjoined import Unjoined, alternatives, is_leaf, is_lost
 from stillgraph.trace.control_flow.spreads import define
-from stillgraph.trace.control_flow.unjoined import Unjoined, alternatives, is_leaf, is_lost
 from stillgraph.trace.control_flow.unset import may_be_unset
-from stillgraph.trace.heap.journal import MISSING
-from stillgraph.trace.sources.sources import is_machinery, slots
+from stillgraph.trace.heap.places import MISSING
+from stillgraph.trace.sources.children import slots
+from stillgraph.trace.sources.kinds_of_objects import is_machinery
 from stillgraph.trace.torch_rules.deep_copies import copied_list, copying_of, may_share, refuse_shared, shallow
 from stillgraph.trace.values.entries import MaybeKey, Table
 from stillgraph.trace.values.lists import Element, Inner, Node, Same, StagedSpread, types

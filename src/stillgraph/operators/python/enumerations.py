@@ -13,8 +13,8 @@ from stillgraph.operators.dispatch import call
 from stillgraph.operators.objects.strings import text
 from stillgraph.trace.capture.session import Session
 from stillgraph.trace.code.signals import Diverged
-from stillgraph.trace.control_flow.arms import emit_raise
-from stillgraph.trace.control_flow.unjoined import Unjoined
+from stillgraph.trace.control_flow.joined.unjoined import Unjoined
+from stillgraph.trace.control_flow.raising import emit_raise
 from stillgraph.trace.values.numbers import StagedNumber
 
 _NUMBERS = (bool, int, float)

@@ -39,13 +39,14 @@ from stillgraph.program.facts.info import info
 from stillgraph.trace.capture.session import Session, session
 from stillgraph.trace.code.frames import here, module_here
 from stillgraph.trace.code.signals import Diverged
-from stillgraph.trace.control_flow.arms import emit_raise
 from stillgraph.trace.control_flow.caught_kinds import class_in_run, class_of
+from stillgraph.trace.control_flow.joined.unjoined import Unjoined
 from stillgraph.trace.control_flow.narrowing import is_optional
-from stillgraph.trace.control_flow.unjoined import Unjoined
+from stillgraph.trace.control_flow.raising import emit_raise
 from stillgraph.trace.fakes.symbolic import is_fake
 from stillgraph.trace.heap.exits import BREAK, Exit
-from stillgraph.trace.torch_rules.special import number_kind, read_shape
+from stillgraph.trace.torch_rules.special import number_kind
+from stillgraph.trace.torch_rules.tensor_attributes import read_shape
 from stillgraph.trace.torch_rules.tensor_classes import class_of_tensor, is_instance
 from stillgraph.trace.values.arrays import StagedArray, require_one_element
 from stillgraph.trace.values.caught import Caught, CaughtPart

@@ -40,7 +40,7 @@ def _checkpoint_sequential(*args: Any, **kwargs: Any) -> Any:
     """torch's own code, with `_checkpoint` in it."""
     capture = session()
     assert capture is not None and isinstance(checkpoint_sequential, FunctionType)
-    return capture.convert(checkpoint_sequential)(*args, **kwargs)
+    return capture.conversion.convert(checkpoint_sequential)(*args, **kwargs)
 
 
 def _is_tensor(value: Any) -> bool:

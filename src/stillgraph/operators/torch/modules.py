@@ -21,7 +21,7 @@ from stillgraph.program.facts.module_tables import entries
 from stillgraph.trace.capture.session import Session
 from stillgraph.trace.code.frames import here, surrounds_with_mode
 from stillgraph.trace.code.signals import Restart
-from stillgraph.trace.control_flow.unjoined import Unjoined
+from stillgraph.trace.control_flow.joined.unjoined import Unjoined
 
 
 def call_module(capture: Session, module: torch.nn.Module, args: Any, kwargs: dict[str, Any]) -> Any:
@@ -31,12 +31,12 @@ def call_module(capture: Session, module: torch.nn.Module, args: Any, kwargs: di
     forward = module.forward
     sharded = any(is_sharding(hook) for _, hook, _ in _hooks_before(module))
     if (module._forward_hooks_always_called and not sharded) or internals._global_forward_hooks_always_called:
-        return capture.convert(torch.nn.Module._call_impl)(module, *args, **kwargs)  # type: ignore[arg-type]  # a function
+        return capture.conversion.convert(torch.nn.Module._call_impl)(module, *args, **kwargs)  # type: ignore[arg-type]  # a function
     wrapper = getattr(forward, "__func__", None) in WRAPPERS
     hooked = wrapper or any(_hooks_before(module)) or any(_hooks_after(module)) or has_backward_hooks(module)
     if _is_torch_function(forward) and not hooked and not isinstance(module, torch.nn.Sequential):
         follow_parametrizations(capture, module)
-        if capture.is_wanted(forward):
+        if capture.conversion.is_wanted(forward):
             return call(forward, *args, **kwargs)
         return torch.nn.Module.__call__(module, *args, **kwargs)
     with contextlib.ExitStack() as leaving:

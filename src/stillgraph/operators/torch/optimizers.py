@@ -18,7 +18,7 @@ from stillgraph.program.optimizers import learning_rate, stepped, zeroed
 from stillgraph.program.types import ObjectType, TensorType
 from stillgraph.trace.capture.session import Session, session
 from stillgraph.trace.code.frames import here
-from stillgraph.trace.heap.journal import AttributePlace, ContentsPlace, Place
+from stillgraph.trace.heap.places import AttributePlace, ContentsPlace, Place
 from stillgraph.trace.torch_rules.gradients import clear_gradients, read_gradient
 from stillgraph.trace.values.made_in_run import has_options, options_of
 

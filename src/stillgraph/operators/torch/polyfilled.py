@@ -25,7 +25,7 @@ def _followed(polyfill: Callable[..., Any]) -> Callable[..., Any]:
     def called(*args: Any, **kwargs: Any) -> Any:
         capture = session()
         assert capture is not None and isinstance(polyfill, FunctionType)
-        return capture.convert(polyfill)(*args, **kwargs)
+        return capture.conversion.convert(polyfill)(*args, **kwargs)
 
     return called
 
@@ -59,7 +59,8 @@ def _merge(*parts: Any, key: Any = None, reverse: Any = False) -> Any:
     is_plain = not any(map(lists.is_spread, parts)) and all(
         type(leaf) in _PLAIN for leaf in torch.utils._pytree.tree_leaves((parts, key))
     )
-    turned = capture.turn_inside_out(merge) if all(is_exactly(each, (list, tuple)) for each in parts) else None
+    known = all(is_exactly(each, (list, tuple)) for each in parts)
+    turned = capture.conversion.turn_inside_out(merge) if known else None
     if is_plain or turned is None:
         return heapq.merge(*parts, key=key, reverse=reverse)
     (inside_out, emit), options = turned, {"key": key, "reverse": reverse}

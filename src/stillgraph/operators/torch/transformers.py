@@ -44,7 +44,7 @@ def _encode(
 
     def plainly() -> Any:
         forward: Any = nn.TransformerEncoder.forward
-        forward = capture.convert(forward) if capture.is_wanted(forward) else forward
+        forward = capture.conversion.convert(forward) if capture.conversion.is_wanted(forward) else forward
         return forward(module, src, mask, src_key_padding_mask, is_causal)
 
     if src_key_padding_mask is None or mask is not None or not _is_eligible(capture, module, src):
@@ -106,7 +106,7 @@ def _nested(capture: Session, module: nn.TransformerEncoder, src: Tensor, kept: 
 
 def _transform(module: nn.Transformer, *args: Any, **kwargs: Any) -> Any:
     """``nn.Transformer.forward``, in which there is an encoder."""
-    return _capture().convert(nn.Transformer.forward)(module, *args, **kwargs)  # type: ignore[arg-type]  # a function
+    return _capture().conversion.convert(nn.Transformer.forward)(module, *args, **kwargs)  # type: ignore[arg-type]  # a function
 
 
 METHODS: dict[Any, Callable[..., Any]] = {nn.TransformerEncoder.forward: _encode, nn.Transformer.forward: _transform}

@@ -19,8 +19,11 @@ from stillgraph.program.graphs import regions
 from stillgraph.program.outputs import Same, Template
 from stillgraph.program.so_far import SoFar, so_far_at
 from stillgraph.trace.capture.results import Results
+from stillgraph.trace.capture.written_effects import WrittenEffects
 from stillgraph.trace.graph.region import Region
-from stillgraph.trace.heap.journal import AttributePlace, Place, Write, is_same
+from stillgraph.trace.heap.contents import is_same
+from stillgraph.trace.heap.journal import Write
+from stillgraph.trace.heap.places import AttributePlace, Place
 
 if TYPE_CHECKING:
     from stillgraph.trace.capture.session import Session
@@ -116,7 +119,8 @@ class Account:
         """The effects of some writes and the places of their values; None if these are not all known."""
         sketch = _Sketch(self._session, self._session.finder)
         try:
-            return sketch.effects(written, self._session.outer_cells), sketch.outputs
+            made = WrittenEffects(self._session, self._session.finder, sketch)
+            return made.of(written, self._session.outer_cells), sketch.outputs
         except (Refusal, _NotKnown):
             return None
 

@@ -113,9 +113,10 @@ class Assumptions:
         reads.values_compared = self.session.values_compared
         reads.looked_into |= self.session.identities.taken_apart()
         reads.followed = {c: names for c, names in reads.followed.items() if not self.session.executed.ran(c)}
-        ran = {*self.session.executed.codes, *self.session.made_and_run, *(each.__code__ for each in self.functions)}
+        made = self.session.conversion.made_and_run
+        ran = {*self.session.executed.codes, *made, *(each.__code__ for each in self.functions)}
         reads.hooks = [hook for hook in self.session.hooked.hooks if hook.__code__ not in ran]
-        reals = {id(fake): real for real, fake in self.session.fakes.values()}
+        reals = {id(fake): real for real, fake in self.session.fakes.by_real.values()}
         reads.attributes = [(reals.get(id(target), target), name) for target, name in reads.attributes]
         return reads
 
@@ -125,7 +126,7 @@ class Assumptions:
         Raises:
             Restart: some are, and the code has got several.
         """
-        told = any(is_fake(t) and self.session.from_before(t) is not None for t in self.session.executed.hashed)
+        told = any(is_fake(t) and self.session.fakes.real_of(t) is not None for t in self.session.executed.hashed)
         if told and not self.knowledge.hashed:
             raise Restart("hashed", None)
         if self.knowledge.aliases_matter or not (told or self._compares() or writes_in_place(graph)):
@@ -153,7 +154,7 @@ class Assumptions:
         nodes = (node for region in regions(graph) for node in region.graph.nodes)
         written = [argument.meta["val"] for node in nodes for argument in written_arguments(node)]
         storages = {each.untyped_storage()._cdata for each in written if each.layout is torch.strided}
-        pairs = [(r, f) for r, f in self.session.fakes.values() if not is_traceable_wrapper_subclass(r)]
+        pairs = [(r, f) for r, f in self.session.fakes.by_real.values() if not is_traceable_wrapper_subclass(r)]
         return [real for real, fake in pairs if is_written(fake, storages)]
 
     def _compares(self) -> bool:
@@ -193,8 +194,9 @@ class Assumptions:
                 raise refuse("SG305", "the call is made in a block of parametrize.cached()", hint=hint)
             self.session.reads.settings.append((caches_weights, (), False))
         promoted = frozenset(self.promotion.sources | self.knowledge.lists.keys())
-        reads, relied = self._reads(), self.session.relied
-        tensors = self.session.fakes.keys() | self.session.sharded.keys()  # the latter come and go with their wrappers
+        reads, relied = self._reads(), self.session.relied.attributes
+        sharded = self.session.sharded.keys()  # they come and go with their wrappers
+        tensors = self.session.fakes.by_real.keys() | sharded
         places, compares = self.promotion.places, self._compares() or bool(self.session.executed.hashed)
         changed = frozenset(written - self.promotion.only_put)
         return WorldGuards(self.finder, reads, places, relied, promoted, written, tensors, compares, changed=changed)

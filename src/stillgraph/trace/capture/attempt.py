@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain
 from types import CodeType, FunctionType, MethodType
 from typing import Any
@@ -13,21 +12,23 @@ import torch
 from torch import fx
 
 from stillgraph.core.collector import waiting_collector
-from stillgraph.core.diagnostics import Refusal, Side, StateLostError, refuse
+from stillgraph.core.diagnostics import Refusal, Side, refuse
 from stillgraph.core.faults import is_own
-from stillgraph.core.files import is_polyfill, is_torch
+from stillgraph.core.files import is_torch
 from stillgraph.core.lookup import is_exactly, stated
 from stillgraph.core.rewritten import resumes
 from stillgraph.program.context import current_context, restore
 from stillgraph.program.effects import Effect
-from stillgraph.program.facts.module_tables import MODULE_TABLES
 from stillgraph.program.guards import Argument, Attribute, Global, ModeGuard, Source
 from stillgraph.program.outputs import Template
 from stillgraph.program.program import Program
 from stillgraph.trace.capture.assumptions import Assumptions
+from stillgraph.trace.capture.followed_functions import FollowedFunctions
 from stillgraph.trace.capture.results import Results
 from stillgraph.trace.capture.session import Session
+from stillgraph.trace.capture.state_before import StateBefore
 from stillgraph.trace.capture.unseen import PAIRED, SPEAKING
+from stillgraph.trace.capture.written_effects import WrittenEffects
 from stillgraph.trace.code.captured import called_function, parameter_names, place_of
 from stillgraph.trace.code.chance import CHANCE, CLOCKS, SEEDED
 from stillgraph.trace.code.compiled import behind_compiler, original_of
@@ -35,38 +36,28 @@ from stillgraph.trace.code.executed_code import Calls
 from stillgraph.trace.code.frames import surrounds_with_mode
 from stillgraph.trace.code.front_end import FrontEnd
 from stillgraph.trace.code.random_states import RandomStates
-from stillgraph.trace.code.signals import Diverged, Restart
-from stillgraph.trace.code.watch import GUARDS, RECORDING, REWRITING, Watch
-from stillgraph.trace.control_flow.maybe_none import HIDDEN
+from stillgraph.trace.code.signals import Diverged
+from stillgraph.trace.code.watch import GUARDS, RECORDING, Watch
 from stillgraph.trace.effects import audits
-from stillgraph.trace.effects.modules import ModuleTables, makes_modules
-from stillgraph.trace.effects.shared_state import outer_cells
+from stillgraph.trace.effects.modules import ModuleTables
 from stillgraph.trace.effects.upcoming import Ahead
 from stillgraph.trace.fakes.symbolic import under_transform
 from stillgraph.trace.fakes.torch_settings import caches_weights
+from stillgraph.trace.graph.current import active
 from stillgraph.trace.graph.region import erase
+from stillgraph.trace.guards.argument_structure import places_in
 from stillgraph.trace.guards.facts import mode_guard
 from stillgraph.trace.guards.indistinguishable import constants
-from stillgraph.trace.guards.inputs import Dims, Inputs, places_in
+from stillgraph.trace.guards.inputs import Dims, Inputs
 from stillgraph.trace.guards.knowledge import Knowledge, Options
 from stillgraph.trace.guards.promotion import Promotion
 from stillgraph.trace.heap.assigned import returned_by, stored_by
-from stillgraph.trace.heap.journal import AttributePlace, CellPlace, ContentsPlace, GlobalPlace, Journal, Place, Write
+from stillgraph.trace.heap.journal import Journal, Write
+from stillgraph.trace.heap.places import AttributePlace, GlobalPlace
 from stillgraph.trace.sources.memory import Memory
 from stillgraph.trace.sources.sources import Finder
 from stillgraph.trace.torch_rules import tensor_queries
 from stillgraph.trace.values.errors import in_eagers_words
-
-
-@dataclass(frozen=True)
-class _Begun:
-    """How the world was when an attempt began."""
-
-    context: Any
-    assumptions: Assumptions
-    modes: ModeGuard
-    tables: ModuleTables
-    random: RandomStates
 
 
 class CaptureAttempt:
@@ -94,11 +85,12 @@ class CaptureAttempt:
         else:
             self.finder.add_root(function)
         self.inputs = Inputs(self.finder, symbolic_dims, aliases_matter=knowledge.aliases_matter)
-        self.functions: list[FunctionType] = []
+        captured = called_function(function, args)
+        self.followed = FollowedFunctions(self.front_end, knowledge, watch, self.finder, captured)
         self.written: set[Any] = set()
         self.session = Session(
-            self._convert,
-            self._turn_inside_out,
+            self.followed.convert,
+            self.followed.turn_inside_out,
             self.front_end.is_converted,
             self.front_end.skipped,
             self.finder,
@@ -107,12 +99,13 @@ class CaptureAttempt:
             knowledge,
             options,
         )
-        self.session.locator.beginning = place_of(called_function(function, args))
-        self.inputs.recorder = session = self.session
+        self.session.locator.beginning = place_of(captured)
+        self.inputs.recorder = self.followed.capture = session = self.session
         session.watch = watch
         journal, promoted, grown = session.journal, session.promoted, session.grown
         item = session.iterators.outside.item
         self.promotion = Promotion(self.finder, self.inputs, journal, knowledge, promoted, grown, item)
+        self.followed.promotion = self.promotion
         session.unseen.can_follow_methods = front_end.following is not None
         session.for_segments = self.front_end.for_segments
         audits.before_capture()
@@ -136,28 +129,28 @@ class CaptureAttempt:
             message = "no program fits this call, and none can be captured under a transform of torch.func"
             hint = "Make a plain call first, with arguments of these shapes that require gradients where these do."
             raise refuse("SG305", message, hint=hint)
-        begun = self._begin()
+        before, assumptions = self._begin()
         try:
             args, kwargs = self._given_arguments()
-            with self.session.elsewhere.watched(), self.session.active(), self.session.finalised.watched():
-                value = self._recorded(call, args, kwargs, begun.random)
-                self._require_seen(begun.random)
+            with self.session.elsewhere.watched(), active(self.session), self.session.finalised.watched():
+                value = self._recorded(call, args, kwargs, before.random)
+                self._require_seen(before.random)
                 with torch._C.DisableTorchFunction():
-                    template, effects, graph = self._closed(value)
-                    self._require_left(begun)
-                    begun.assumptions.require_aliases(graph)
+                    template, effects, graph = self._closed(value, before)
+                    before.require_left()
+                    assumptions.require_aliases(graph)
                     with self.watch.phase(GUARDS):
-                        program = self._program(name, template, effects, graph, begun.modes, begun.assumptions)
+                        program = self._program(name, template, effects, graph, before.modes, assumptions)
                     return replace(program, record=self.watch.record())
         finally:
-            restore(begun.context)
+            restore(before.context)
             try:
-                self._put_back(begun.tables, begun.random)
+                before.put_back()
             finally:
-                self._forget(begun.tables)
+                self._forget(before.tables)
 
-    def _begin(self) -> _Begun:
-        """Note how the world is."""
+    def _begin(self) -> tuple[StateBefore, Assumptions]:
+        """Note how the world is, and what the capture takes for granted."""
         with waiting_collector():
             self.finder.complete()
         context = current_context()
@@ -167,7 +160,7 @@ class CaptureAttempt:
             self.finder,
             self.knowledge,
             self.promotion,
-            self.functions,
+            self.followed.functions,
             self.front_end.is_converted,
             caches_weights(),
         )
@@ -182,19 +175,19 @@ class CaptureAttempt:
 
         def told_of_code(code: CodeType, namespace: dict[str, Any]) -> None:
             tables.add_code(code, namespace)
-            self._watch_cells(code)
+            self.followed.watch_cells(code)
 
         def told_of_package(code: CodeType, namespace: dict[str, Any]) -> None:
             tables.add_package(code, namespace)
             random.meet_globals(code, namespace)
-            self._watch_cells(code)
+            self.followed.watch_cells(code)
 
         self.finder.told = told
         unseen = self.session.unseen
         unseen.told_of_code, unseen.told_of_package = told_of_code, told_of_package
         if self.knowledge.watch_modules:
             self.journal.watches.append(tables)
-        return _Begun(context, assumptions, modes, tables, random)
+        return StateBefore(self.session, self.promotion, context, modes, tables, random), assumptions
 
     def _given_arguments(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """What the function gets in place of its arguments."""
@@ -224,7 +217,7 @@ class CaptureAttempt:
             raise
         finally:
             session.iterators.close_generators()
-            self._note_functions()
+            self.followed.note()
 
     def _require_seen(self, random: RandomStates) -> None:
         """Refuse what the function has done past the capture."""
@@ -236,32 +229,26 @@ class CaptureAttempt:
         self.session.elsewhere.settle(is_over=False)
         self.session.elsewhere.require_unchanged()
 
-    def _closed(self, value: Any) -> tuple[Template, list[Effect], fx.GraphModule]:
+    def _closed(self, value: Any, before: StateBefore) -> tuple[Template, list[Effect], fx.GraphModule]:
         """How the result is rebuilt, what is written, and the graph; what the capture has written is undone."""
         results = Results(self.session, self.finder)
         template = self._returned(results, value)
         written = self.journal.outcome()
         if self.knowledge.watch_modules:
             self._note_unseen(written)
-        results.require_put_back(written)
-        effects = self._stored(results, written)
-        self.session.reads.same += results.relied
-        self.session.reads.variables += [*results.absent, *self.session.relied_globals]
+        stored = WrittenEffects(self.session, self.finder, results)
+        stored.require_put_back(written)
+        effects = self._stored(stored, written)
+        self.session.reads.same += stored.relied
+        self.session.reads.variables += [*stored.absent, *self.session.relied.variables]
         results.refuse_uncertain()
         graph = self.session.root.close(results.outputs).module()
-        self.session.require_told(graph)
+        self.session.side_effects.require_told(graph)
         self.written = set(self.journal.written(0))
         changed = {write.place.key for write in written} | self.journal.midway.settled.keys()
         self.promotion.only_put = self.promotion.put - changed
-        self.journal.rollback(0, self._outlives)  # guards are about the world as it was
+        self.journal.rollback(0, before.outlives)  # guards are about the world as it was
         return template, effects, graph
-
-    def _require_left(self, begun: _Begun) -> None:
-        """Refuse modes that the function leaves switched, and what it has written to modules past the journal."""
-        if current_context() != begun.context:
-            hint = "Switch it for a block: with torch.no_grad(): ..., with torch.autocast(...): ..."
-            raise refuse("SG305", "the function leaves a torch mode switched", hint=hint)
-        self._require_unchanged(begun.tables)
 
     def _forget(self, tables: ModuleTables) -> None:
         """Let go of all that belongs to the call."""
@@ -276,24 +263,6 @@ class CaptureAttempt:
         self.session.iterators.forget()
         self._let_go()
 
-    def _put_back(self, tables: ModuleTables, random: RandomStates) -> None:
-        """Undo all that the attempt has done: where something cannot be undone, the rest is.
-
-        Raises:
-            StateLostError: something cannot.
-        """
-        try:
-            with contextlib.ExitStack() as back:
-                back.callback(self.finder.memory.put_back)
-                back.callback(random.put_back)
-                back.callback(tables.restore)
-                back.callback(self.session.settling.put_back)
-                back.callback(self.session.locks.give_back)  # other threads go on, and are to find what there was
-                self.journal.rollback(0, self._outlives)
-        except Exception as error:
-            raised = f"{type(error).__name__}: {error}"
-            raise StateLostError(f"the state from before the capture could not be put back ({raised})") from error
-
     def _let_go(self) -> None:
         """Part from all that the attempt was made of: its parts know each other, and lead to the user's objects.
 
@@ -301,17 +270,9 @@ class CaptureAttempt:
         """
         session = self.session
         session.root.forget()
-        for each in (session, self.inputs, self.promotion, self):
+        for each in (session, self.inputs, self.promotion, self.followed, self):
             vars(each).clear()
         session.ended = True  # for what still asks it
-
-    def _note_functions(self) -> None:
-        """Tell the watch which functions ran."""
-        for function in self.functions:
-            self.watch.ran(function.__code__, function.__module__, rewritten=True)
-        for code, namespace in self.session.executed.codes.items():
-            if not self.front_end.is_converted(code):
-                self.watch.ran(code, namespace.get("__name__"), rewritten=False)
 
     def _returned(self, results: Results, value: Any) -> Template:
         """The template of what the function returns; what cannot be returned is told of at the line that does."""
@@ -324,12 +285,12 @@ class CaptureAttempt:
                 refusal.error = refusal.error.located(lines[0], sides)
             raise
 
-    def _stored(self, results: Results, written: list[Write]) -> list[Effect]:
+    def _stored(self, stored: WrittenEffects, written: list[Write]) -> list[Effect]:
         """The writes that outlive the call; what cannot be stored is told of at the line that stores it."""
         try:
-            return results.effects(written, self.session.outer_cells)
+            return stored.of(written, self.session.outer_cells)
         except Refusal as refusal:
-            line = stored_by(self._code(), results.place)
+            line = stored_by(self._code(), stored.place)
             refusal.error = refusal.error if line is None else refusal.error.located(line)
             raise
 
@@ -358,7 +319,7 @@ class CaptureAttempt:
         """Rely on what was there before: code that is not rewritten may have read what it wrote."""
         for write in written:
             place = write.place
-            self.session.rely_on(place)
+            self.session.relied.add(place)
             if isinstance(place, AttributePlace) and not isinstance(place.target, Ahead):
                 source = self.finder.find_owner(place.target)
                 if source is not None:
@@ -367,32 +328,12 @@ class CaptureAttempt:
                 source = Global(place.namespace["__name__"], place.name)
                 self.session.number_is_written(source, write.before, place.get())
 
-    def _outlives(self, place: Place) -> bool:
-        """Whether a place was there before the capture; what the capture made may keep what was written to it."""
-        if not isinstance(place, (AttributePlace, ContentsPlace)) or place.key in self.promotion.put:
-            return True
-        if isinstance(place.target, (torch.nn.Module, type)) or self.finder.holds(place.target):
-            return True
-        return id(place.target) in self.finder.unopened or self.session.elsewhere.is_old(place.target)
-
-    def _require_unchanged(self, tables: ModuleTables) -> None:
-        """Whatever was written to a module without the journal's knowledge cannot be repeated by the program."""
-        self.finder.memory.require_unchanged()
-        self.finder.memory.require_apart()
-        changed = tables.restore(keep_added=True, keep_entries=not self.session.unseen.has_run)
-        if changed is None:
-            return
-        if makes_modules(changed.now):
-            raise refuse("SG308", f"{changed} is made")
-        self.session.before_unseen_write()
-        raise refuse("SG305", f"{changed} is changed by code that is not rewritten")
-
     def _call(self, call: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         plain = isinstance(self.function, FunctionType) and not is_torch(self.function.__code__.co_filename)
         try:
             staged = plain and self.function.__code__ in self.knowledge.recursive
             if plain and not staged and not self.front_end.is_converted(self.function.__code__):
-                return self.session.convert(self.function)(*args, **kwargs)
+                return self.session.conversion.convert(self.function)(*args, **kwargs)
             if plain or not args or not isinstance(self.function, FunctionType):
                 return call(self.function, *args, **kwargs)
             if surrounds_with_mode(self.function.__code__) or behind_compiler(self.function) is not None:
@@ -400,69 +341,6 @@ class CaptureAttempt:
             return call(MethodType(self.function, args[0]), *args[1:], **kwargs)
         except Diverged:
             return None
-
-    @property
-    def _watched(self) -> frozenset[str]:
-        """The attributes whose reads the operators are told of."""
-        return HIDDEN.union(self.knowledge.watch, {"__dict__", "bit_generator", "state", *MODULE_TABLES})
-
-    def _convert(self, function: FunctionType) -> FunctionType:
-        with self.watch.phase(REWRITING), self.session.executed.paused():
-            converted, written_cells = self.front_end.convert(function, self._watched, self.knowledge.tries)
-        if not resumes(function.__code__):
-            self._watch(function, written_cells)
-        return converted
-
-    def _turn_inside_out(self, function: FunctionType) -> tuple[FunctionType, str] | None:
-        with self.watch.phase(REWRITING), self.session.executed.paused():
-            turned = self.front_end.turn_inside_out(function, self._watched, self.knowledge.tries)
-        if turned is None:
-            return None
-        self._watch(function, turned[1])
-        return turned[0], turned[2]
-
-    def _watch(self, function: FunctionType, written_cells: tuple[str, ...]) -> None:
-        if is_polyfill(function.__code__.co_filename):
-            return  # what it reads is ours, and never another
-        if function in self.session.made_functions:
-            self.session.made_and_run.add(function.__code__)
-            return  # nothing of it was there before; what it reads is part of what the function around it does
-        is_first = not self.functions and function is called_function(self.function, self.args)
-        self.functions.append(function)
-        cells = dict(zip(function.__code__.co_freevars, function.__closure__ or ()))
-        for name in written_cells:
-            self._watch_cell(cells[name], name, is_first)
-
-    def _watch_cell(self, cell: Any, name: str, is_first: bool) -> None:
-        """An outer variable that the function assigns: its writes are effects, a number in it is an input.
-
-        Raises:
-            Restart: other code that may have read the number has run already. In the next attempt it is an input from
-                the beginning.
-        """
-        if id(cell) in self.session.outer_cells:
-            return
-        source = self.finder.cell_source(cell)
-        if source is None or self.finder.find(cell) is not None:  # the latter may be written by now
-            return
-        if self.session.is_new(cell):  # of a function that the capture has called, around a class
-            return
-        self.session.outer_cells[id(cell)] = name
-        place = CellPlace(cell, name)
-        value = place.get()
-        if not is_exactly(value, (int, float, bool)) or source in self.knowledge.keep:
-            self.journal.note(place)
-            return
-        if not is_first:
-            raise Restart("promote", source)
-        self.promotion.places.add(place.key)
-        self.journal.write(place, self.promotion.state(value, source))
-
-    def _watch_cells(self, code: CodeType) -> None:
-        """The same of code that is about to run and is not rewritten, for the variables that the call finds."""
-        for name, cell in outer_cells(code):
-            if self.finder.cell_source(cell) is not None:
-                self._watch_cell(cell, name, is_first=False)
 
     def _program(
         self,

@@ -19,7 +19,8 @@ from stillgraph.trace.code.captured import at_start, called_function
 from stillgraph.trace.code.front_end import FrontEnd
 from stillgraph.trace.code.signals import Restart
 from stillgraph.trace.code.watch import Watch
-from stillgraph.trace.fakes.symbolic import is_loaded, load_shapes, without_dispatch_modes
+from stillgraph.trace.fakes.shape_environment import is_loaded, load_shapes
+from stillgraph.trace.fakes.symbolic import without_dispatch_modes
 from stillgraph.trace.guards.inputs import Dims
 from stillgraph.trace.guards.knowledge import Knowledge, Options
 

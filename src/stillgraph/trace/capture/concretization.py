@@ -14,8 +14,8 @@ from stillgraph.polyfills.checks import POLYFILLS
 from stillgraph.trace.code.executed_code import IN_USERS_PLACE
 from stillgraph.trace.code.frames import asked_by_layer, attribute_read, generator_asking, here, in_loader
 from stillgraph.trace.code.signals import Restart
-from stillgraph.trace.control_flow.unjoined import Unjoined
-from stillgraph.trace.graph.recorder import current
+from stillgraph.trace.control_flow.joined.unjoined import Unjoined
+from stillgraph.trace.graph.current import current
 from stillgraph.trace.values.numbers import SYMBOLIC_SHAPES, StagedBool, StagedInt, StagedNumber, plain
 
 if TYPE_CHECKING:

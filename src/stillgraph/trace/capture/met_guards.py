@@ -28,13 +28,15 @@ from stillgraph.program.program import Input
 from stillgraph.program.types import NumberType
 from stillgraph.trace.capture.session import Session
 from stillgraph.trace.code.signals import Restart
-from stillgraph.trace.guards.inputs import Inputs, places_in, tensor_guards
+from stillgraph.trace.guards.argument_structure import places_in
+from stillgraph.trace.guards.inputs import Inputs
 from stillgraph.trace.guards.knowledge import Knowledge
+from stillgraph.trace.guards.tensor_guards import tensor_guards
 from stillgraph.trace.guards.world import WorldGuards
 from stillgraph.trace.sources.memory import BUFFERS
 from stillgraph.trace.sources.sources import Finder
-from stillgraph.trace.values.arrays import is_array
 from stillgraph.trace.values.lists import Leaf
+from stillgraph.trace.values.numpy_functions import is_array
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,7 @@ class MetGuards:
             CaptureError: one of their parameters is read while it may be whole or not.
         """
         for tensor, name in self.session.sharded.items():
-            if tensor in self.session.fakes:
+            if tensor in self.session.fakes.by_real:
                 raise refuse("SG309", f"the sharded parameter {name} is read outside the call of its module")
         for module in self.session.wrapped.values():
             source = self.finder.find(module)
@@ -70,7 +72,7 @@ class MetGuards:
     def tensors_looked_at(self) -> Iterator[Guard]:
         """Guards on the metadata of tensors that are no inputs: of some only the shape was asked for, or the dtype."""
         guarded = {guard.source for guard in self.inputs.guards if isinstance(guard, TensorGuard)}
-        for tensor, _ in list(self.session.fakes.values()):
+        for tensor, _ in list(self.session.fakes.by_real.values()):
             source = self.finder.find(tensor)
             if source is not None and source not in guarded:
                 yield from tensor_guards(tensor, source, (False,) * tensor.dim())
@@ -128,7 +130,7 @@ class MetGuards:
     def same_tensors(self, world: WorldGuards) -> list[Guard]:
         """Guards on the tensors that the code may come to by several paths: tied weights, an argument that was kept."""
         given = {item.source for item in self.inputs.inputs if item.kind == "argument"}
-        met = ((value, source) for value, source in self.finder.again if id(value) in self.session.fakes)
+        met = ((value, source) for value, source in self.finder.again if id(value) in self.session.fakes.by_real)
         read = ((value, source) for value, source in met if source not in given and not world.is_passed_by(source))
         pairs = ((self.finder.find(value), source) for value, source in read)
         apart = dict.fromkeys((first, source) for first, source in pairs if first is not None and first != source)

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from stillgraph.trace.control_flow.unjoined import describe
+from stillgraph.trace.control_flow.joined.descriptions import describe
 from stillgraph.trace.values.containers import holds_staged
 from stillgraph.trace.values.numbers import StagedNumber
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import collections
-import weakref
 from collections.abc import Callable, Hashable, Iterable
 from contextlib import AbstractContextManager
 from types import CodeType, FunctionType
@@ -13,20 +12,8 @@ import torch
 from torch import fx
 from torch.utils._pytree import tree_leaves
 
-from stillgraph.core.dataclasses import has_steps
 from stillgraph.core.diagnostics import refuse
-from stillgraph.core.files import (
-    is_container_class,
-    is_distributions,
-    is_library,
-    is_ours,
-    is_polyfill,
-    is_standard_library,
-    is_torch,
-)
 from stillgraph.core.parcel import Parcel, opened
-from stillgraph.core.rewritten import resumes
-from stillgraph.passes.lists.repeating import may_repeat
 from stillgraph.program import operations
 from stillgraph.program.effects import Effect
 from stillgraph.program.guards import Source
@@ -34,18 +21,21 @@ from stillgraph.program.so_far import SoFar
 from stillgraph.program.types import JoinFailure
 from stillgraph.trace.capture.account import Account
 from stillgraph.trace.capture.concretization import ask_for_constants, demanded
+from stillgraph.trace.capture.conversion import Conversion
 from stillgraph.trace.capture.results import Results
+from stillgraph.trace.capture.side_effects import SideEffects
 from stillgraph.trace.capture.unseen import UnseenCode
+from stillgraph.trace.capture.written_effects import WrittenEffects
 from stillgraph.trace.code.depth import Depth
 from stillgraph.trace.code.finalised import Finalised
-from stillgraph.trace.code.frames import here, in_autograd_function, location_of, surrounds_with_mode, unwrapped
+from stillgraph.trace.code.frames import here, in_autograd_function, location_of
 from stillgraph.trace.code.signals import Restart
-from stillgraph.trace.control_flow.arms import frame_in_try
 from stillgraph.trace.control_flow.both_sides import BothSides
 from stillgraph.trace.control_flow.protected import StageTry, may_handle, sees_any
 from stillgraph.trace.control_flow.recursion import Pending, Recursion, TailCalls
 from stillgraph.trace.control_flow.spreads import as_spread, each, is_spread, torch_call
-from stillgraph.trace.effects import audits, context_variables
+from stillgraph.trace.control_flow.try_statements import frame_in_try
+from stillgraph.trace.effects import context_variables
 from stillgraph.trace.effects.attribute_dictionaries import AttributeDictionaries
 from stillgraph.trace.effects.elsewhere import Elsewhere
 from stillgraph.trace.effects.iterators import Iterators
@@ -53,10 +43,10 @@ from stillgraph.trace.effects.locks import Locks
 from stillgraph.trace.effects.made_modules import MadeModules
 from stillgraph.trace.effects.rehearsal import rehearsal
 from stillgraph.trace.effects.settling import Settling, callbacks_of_autograd
-from stillgraph.trace.graph.recorder import current
+from stillgraph.trace.graph.current import current
 from stillgraph.trace.guards.knowledge import Knowledge, Options
 from stillgraph.trace.heap.exits import Exit
-from stillgraph.trace.heap.journal import Place
+from stillgraph.trace.heap.places import Place
 from stillgraph.trace.sources.reads import Reads
 from stillgraph.trace.sources.sources import Finder
 from stillgraph.trace.values.lists import Leaf, Node, Same, StagedSpread, mutable_parts, structure
@@ -92,9 +82,9 @@ class Session(BothSides):
         options: Options,
     ) -> None:
         super().__init__(lift, self._demand)
+        self._is_converted = is_converted
+        self.conversion = Conversion(self, convert, turn_inside_out, skipped)
         self._entry_gradient = entry_gradient
-        self._convert, self._turn_inside_out = convert, turn_inside_out
-        self._is_converted, self.skipped = is_converted, skipped
         self.finder, self.memory = finder, finder.memory
         self._gradients_wanted = torch.is_grad_enabled()
         self.schedules = False  # whether the program steps a learning rate scheduler
@@ -108,23 +98,18 @@ class Session(BothSides):
         self.midway: list[tuple[Effect, ...]] = []
         self.account = Account(self)
         self.reads = Reads()  # of the world, besides what the code says
-        self.cached_calls: list[Any] = []  # functions with a cache that are being called
         self.own_streams: dict[int, Any] = {}  # streams in memory that the function has made
         self.scripting = False  # whether we are in code that TorchScript compiled
         self.catching_warnings: list[int] = []  # the ``catch_warnings`` that we are in, as `watching`
         self.settling = Settling(self)
         self.unseen = UnseenCode(self)
+        self.side_effects = SideEffects(self)
         self.for_segments = False  # as `FrontEnd.for_segments`
-        self.acted = False  # a step has been recorded that does something outside, which the code could read there
         self.raises = 0  # how many operations have been recorded that may raise in the run
-        self.passed_by = False  # an exception of the run goes past a block that would be told of it, in eager PyTorch
         self.elsewhere = Elsewhere(self.journal, finder, knowledge.written_elsewhere)
         self.dictionaries = AttributeDictionaries(self.journal, finder, self.elsewhere.births)
         self.depth = Depth()
         self.made_modules = MadeModules(self.journal)
-        self.generators: dict[FunctionType, tuple[FunctionType, str]] = {}  # of rewritten code, with their twins
-        self.made_functions: weakref.WeakSet[FunctionType] = weakref.WeakSet()  # by the code that is captured
-        self.made_and_run: set[CodeType] = set()  # the code of those of them that were called, not only by autograd
         self.returns: dict[tuple[CodeType, int], None] = {}  # the user's ``return``s in blocks that have been run
         self.begun: list[Any] = []  # sequences of ours that were begun; those can
         self.locks = Locks(self.elsewhere, self.journal)
@@ -206,23 +191,24 @@ class Session(BothSides):
         self.iterators.before_raise(kind)
         self.raises += 1
         left = raised or (Raised(kind, kind in RAISED_EXACTLY),)
-        seen = certain or (self.for_segments and (self.acted or self.knowledge.acts))
-        is_watched = bool(self.watching) and (seen or sees_any(self.watching, self.attempts, kind, left))
-        if not self.knowledge.tries and (self.swallowing or is_watched):
+        seen = certain or (self.for_segments and (self.side_effects.acted or self.knowledge.acts))
+        handlers = self.handlers
+        is_watched = bool(handlers.watching) and (seen or sees_any(handlers.watching, handlers.attempts, kind, left))
+        if not self.knowledge.tries and (handlers.swallowing or is_watched):
             raise Restart("tries", None)
-        if self.swallowing or is_watched:
-            whose = "that may end it" if self.swallowing else "whose manager would see it"
+        if handlers.swallowing or is_watched:
+            whose = "that may end it" if handlers.swallowing else "whose manager would see it"
             message = f"an exception is raised where a tensor decides, inside a with block {whose}"
             raise refuse("SG208", message, location=here(), hint=_CHECK_BEFORE)
-        if self.watching:
-            self._pass_by()
-        for around, attempt in reversed([*enumerate(self.attempts)]):
+        if handlers.watching:
+            self.side_effects.pass_by()
+        for around, attempt in reversed([*enumerate(handlers.attempts)]):
             arrives = any(each.may_be(attempt.kinds) for each in left)
-            passes = attempt.only_cleans_up and not seen and not may_handle(self.attempts[:around], left)
+            passes = attempt.only_cleans_up and not seen and not may_handle(handlers.attempts[:around], left)
             if not attempt.staged and arrives and not passes:
                 raise StageTry(attempt)
             if passes:
-                self._pass_by()
+                self.side_effects.pass_by()
             if attempt.staged:
                 attempt.raised += left
                 left = tuple(each for each in left if not each.is_surely(attempt.kinds))
@@ -234,11 +220,6 @@ class Session(BothSides):
         message = "an exception is raised where a tensor decides, inside a try block that stays Python"
         raise refuse("SG208", message, location=location_of(frame))
 
-    def _pass_by(self) -> None:
-        """An exception of the run goes past a block that eager PyTorch tells of it."""
-        self.passed_by = True
-        self.watched = True  # what the block does may be a step of Python's, behind the program
-
     def require_pairs(self) -> None:
         """To be called in the end: what was taken or set is to be given back or reset.
 
@@ -248,23 +229,6 @@ class Session(BothSides):
         """
         self.locks.require_given_back()
         context_variables.require_put_back(self)
-
-    def before_act(self) -> None:
-        """To be called before a step that does something outside: in a function with a cache, the cache decides."""
-        if self.cached_calls:
-            raise Restart("cached", self.cached_calls[0])
-        if self.for_segments and self.passed_by and not self.knowledge.acts:
-            raise Restart("acts", None)
-        self.acted = True
-
-    def require_told(self, graph: fx.GraphModule) -> None:
-        """To be called in the end: where the run fails, blocks are told of it, or else the call is made once more.
-
-        Raises:
-            Restart: the program leaves something behind, so that no call is made twice, and a block is passed by.
-        """
-        if self.for_segments and self.passed_by and not self.knowledge.acts and not may_repeat(graph):
-            raise Restart("acts", None)
 
     def unpacked(self, value: Any) -> Any:
         """As `PlainAnswers.unpacked`: what was in a parcel is guarded."""
@@ -322,7 +286,8 @@ class Session(BothSides):
         with torch._C.DisableTorchFunction():
             results = Results(self, self.finder)
             written = [write for write in self.journal.outcome() if keys is None or write.place.key in keys]
-            return results.effects(written, self.outer_cells), results.outputs
+            made = WrittenEffects(self, self.finder, results)
+            return made.of(written, self.outer_cells), results.outputs
 
     def calling_python(
         self, handed: Iterable[Any], what: str, changed: Iterable[Place] = ()
@@ -381,64 +346,6 @@ class Session(BothSides):
     def original(self, value: Any) -> Any:
         """As `Recorder.original`."""
         return self.finder.original(value)
-
-    def convert(self, function: FunctionType) -> FunctionType:
-        """The rewritten form of a function."""
-        code = function.__code__
-        if function not in self.made_functions and not resumes(code) and not is_polyfill(code.co_filename):
-            self._find_from(function)
-        return self._convert(function)
-
-    def _find_from(self, function: FunctionType) -> None:
-        """Walk from a function that is about to run; the walk is not watched: it may be a long one."""
-        with self.executed.paused():
-            self.finder.add_function(function)
-
-    def resumes(self, code: CodeType, namespace: dict[str, Any]) -> None:
-        """To be called before a function is gone on with in its midst: what its code mentions it may read.
-
-        Its own variables, and those of functions around it, are among the arguments.
-        """
-        with self.executed.paused():
-            self.finder.add_code(code, namespace)
-            self.finder.complete()
-        self.executed.codes[code] = namespace
-
-    def turn_inside_out(self, generator: FunctionType) -> tuple[FunctionType, str] | None:
-        """A generator as a function that hands out what it yields, and its parameter for that; None if it has none."""
-        if generator not in self.made_functions:
-            self._find_from(generator)
-        return self._turn_inside_out(generator)
-
-    def is_wanted(self, method: Any) -> bool:
-        """Whether a method has to be converted although it is torch's."""
-        return getattr(getattr(method, "__func__", method), "__code__", None) in self.knowledge.convert
-
-    def wants_conversion(self, function: FunctionType) -> bool:
-        """Whether a function is rewritten before it is called: always user code, a library's only where needed."""
-        code = function.__code__
-        file = code.co_filename
-        if self.is_rewritten(code) or is_ours(file):
-            return False
-        if self.skipped(function):
-            return False
-        if code in self.knowledge.convert or has_steps(code) or is_polyfill(file):
-            return True
-        if is_distributions(file):
-            return self.knowledge.distributions
-        if self.for_segments and surrounds_with_mode(code):
-            inner = unwrapped(function)
-            return inner is function or not is_library(inner.__code__.co_filename)  # `generate` is one call
-        if is_torch(file) or (is_standard_library(file) and not is_container_class(file)):
-            return False
-        if self.in_arm or self.knowledge.convert_libraries or not is_library(file):
-            return True
-        return self.for_segments and audits.is_of_users_project(code, function.__globals__)  # from a prompt, say
-
-    def before_distribution(self) -> None:
-        """To be called before code of `torch.distributions` runs: begin anew with that converted."""
-        if not self.knowledge.distributions:
-            raise Restart("distributions", None)
 
     def _demand(self, value: Any, what: str) -> Any:
         """Python demands a value that only the run knows."""

@@ -12,11 +12,28 @@ from stillgraph.core.location import Location
 from stillgraph.program.guards import Argument, IdentityGuard
 from stillgraph.program.program import Program
 from stillgraph.trace.capture.results import Results
+from stillgraph.trace.graph.current import active
+from stillgraph.trace.graph.fake_tensors import FakeTensors
 from stillgraph.trace.graph.recorder import Recorder
 from stillgraph.trace.guards.facts import mode_guard
 from stillgraph.trace.guards.inputs import Inputs
 from stillgraph.trace.sources.sources import Finder
-from stillgraph.trace.torch_rules.special import has_staged
+from stillgraph.trace.torch_rules.call_results import has_staged
+
+
+class _RealTensors(FakeTensors):
+    """Nothing is faked."""
+
+    def to_fake(self, value: Any) -> Any:
+        """The value itself."""
+        return value
+
+    def real_of(self, tensor: torch.Tensor) -> None:
+        """No tensor is told from those that are made on the way."""
+
+    def of(self, real: torch.Tensor) -> torch.Tensor:
+        """The tensor itself."""
+        return real
 
 
 class Tracer(Recorder):
@@ -24,6 +41,7 @@ class Tracer(Recorder):
 
     def __init__(self, lift: Callable[[torch.Tensor], fx.Node]) -> None:
         super().__init__(lift, lambda value, what: value)
+        self.fakes = _RealTensors(self.symbolic)
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if getattr(func, "__name__", "") == "__get__":
@@ -39,17 +57,6 @@ class Tracer(Recorder):
         """Run a torch call as it is."""
         with torch._C.DisableTorchFunction():
             return func(*args, **kwargs)
-
-    def to_fake(self, value: Any) -> Any:
-        """The value itself: nothing is faked."""
-        return value
-
-    def from_before(self, tensor: torch.Tensor) -> None:
-        """No tensor is told from those that are made on the way."""
-
-    def fake_of(self, real: torch.Tensor) -> torch.Tensor:
-        """The tensor itself."""
-        return real
 
 
 def trace(function: Callable[..., Any], args: tuple[Any, ...], name: str) -> Program:
@@ -68,7 +75,7 @@ def trace(function: Callable[..., Any], args: tuple[Any, ...], name: str) -> Pro
     inputs.recorder = tracer
     with torch._C.DisableTorchFunction():
         arguments = tuple(inputs.argument(a, Argument(i)) for i, a in enumerate(args))
-    with tracer.active():
+    with active(tracer):
         value = _call_traced(function, arguments)
         results = Results(tracer, finder)
         with torch._C.DisableTorchFunction():

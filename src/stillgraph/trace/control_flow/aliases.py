@@ -7,10 +7,10 @@ from collections.abc import Hashable, Iterable, Iterator
 from typing import Any
 
 from stillgraph.trace.control_flow.heap import OlderObjects
-from stillgraph.trace.control_flow.join import is_empty
+from stillgraph.trace.control_flow.joined.leaves import is_empty
 from stillgraph.trace.graph.recorder import Recorder
 from stillgraph.trace.heap.exits import Exit
-from stillgraph.trace.heap.journal import MISSING, ContentsPlace, Place
+from stillgraph.trace.heap.places import MISSING, ContentsPlace, Place
 from stillgraph.trace.values.arrays import StagedArray
 from stillgraph.trace.values.complexes import StagedComplex
 from stillgraph.trace.values.containers import split

@@ -18,6 +18,7 @@ from torch import fx
 from stillgraph.core.diagnostics import CaptureError, MisreadError, Refusal, refuse
 from stillgraph.program.program import Split
 from stillgraph.trace.code.frames import here
+from stillgraph.trace.control_flow.joined.unjoined import Picked, Unjoined, alternatives, is_lost, may_be_tensors
 from stillgraph.trace.control_flow.maybe_none import as_python
 from stillgraph.trace.control_flow.maybe_number import (
     augmenting,
@@ -28,13 +29,12 @@ from stillgraph.trace.control_flow.maybe_number import (
 )
 from stillgraph.trace.control_flow.narrowing import Narrowing, exchanged, leaves
 from stillgraph.trace.control_flow.staging import branch
-from stillgraph.trace.control_flow.unjoined import Picked, Unjoined, alternatives, is_lost, may_be_tensors
 from stillgraph.trace.fakes.node_naming import is_autograd_function
 from stillgraph.trace.fakes.symbolic import DATA_DEPENDENT
 from stillgraph.trace.heap.exits import Exit, Return
-from stillgraph.trace.heap.journal import MISSING, Place
+from stillgraph.trace.heap.places import MISSING, Place
+from stillgraph.trace.torch_rules.call_results import has_staged
 from stillgraph.trace.torch_rules.number_results import refuse_mixed
-from stillgraph.trace.torch_rules.special import has_staged
 from stillgraph.trace.values.numbers import StagedBool, is_mixed, kinds_of
 from stillgraph.trace.values.several import in_graph
 

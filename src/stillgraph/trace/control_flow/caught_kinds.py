@@ -8,7 +8,7 @@ from typing import Any
 
 from stillgraph.program.operations import held_by, which, without_traceback
 from stillgraph.program.types import JoinFailure, Type, join_types
-from stillgraph.trace.control_flow.unjoined import Unjoined, is_leaf, lost
+from stillgraph.trace.control_flow.joined.unjoined import Unjoined, is_leaf, lost
 from stillgraph.trace.graph.recorder import Recorder
 from stillgraph.trace.graph.region import Region
 from stillgraph.trace.values.caught import CaughtPart, raised_of, slot

@@ -10,8 +10,9 @@ import torch
 
 from stillgraph.program.operations import checkpointed
 from stillgraph.program.types import TensorType, Type
-from stillgraph.trace.control_flow.arms import Arm, run_arm, unify_captures
-from stillgraph.trace.control_flow.join import Joiner
+from stillgraph.trace.control_flow.arms import Arm, run_arm
+from stillgraph.trace.control_flow.joined.join import Joiner
+from stillgraph.trace.control_flow.region_interface import unify_captures
 from stillgraph.trace.control_flow.staging import bind_outputs, close_arms, give_outputs
 from stillgraph.trace.graph.recorder import Recorder
 from stillgraph.trace.graph.region import Region

@@ -14,11 +14,11 @@ from stillgraph.core.files import is_ours, is_torch
 from stillgraph.core.lookup import held_by_function, own_attributes
 from stillgraph.core.rewritten import HELD, Holder, values_in
 from stillgraph.trace.graph.recorder import Recorder
-from stillgraph.trace.heap.journal import (
+from stillgraph.trace.heap.journal import Journal
+from stillgraph.trace.heap.places import (
     AttributePlace,
     CellPlace,
     ContentsPlace,
-    Journal,
     Place,
     Variable,
     VariablePlace,

@@ -13,9 +13,12 @@ import torch
 
 from stillgraph.program.types import JoinFailure
 from stillgraph.trace.control_flow.aliases import mutable_containers, with_other_names
-from stillgraph.trace.control_flow.arms import Arm, continue_arm, leaf_node, run_arm, unify_captures
-from stillgraph.trace.control_flow.elements import freeze_elements
-from stillgraph.trace.control_flow.join import DEAD, Joiner, is_empty
+from stillgraph.trace.control_flow.arms import Arm, continue_arm, run_arm
+from stillgraph.trace.control_flow.joined.elements import freeze_elements
+from stillgraph.trace.control_flow.joined.join import Joiner
+from stillgraph.trace.control_flow.joined.join_errors import named
+from stillgraph.trace.control_flow.joined.leaves import DEAD, is_empty
+from stillgraph.trace.control_flow.joined.ruled_out import Met, rule_out
 from stillgraph.trace.control_flow.loop_state import (
     Fixed,
     Listed,
@@ -28,19 +31,18 @@ from stillgraph.trace.control_flow.loop_state import (
     like,
     slots_of,
     tree_of,
-    widen,
 )
-from stillgraph.trace.control_flow.ruled_out import Met, rule_out
+from stillgraph.trace.control_flow.region_interface import leaf_node, unify_captures
 from stillgraph.trace.control_flow.staging import NO_EXIT, Block, any_flag, bind_outputs, branch, carried
 from stillgraph.trace.control_flow.tables import joined_place
-from stillgraph.trace.control_flow.unjoined import named
 from stillgraph.trace.control_flow.unknown import leave
+from stillgraph.trace.control_flow.widening import widen
 from stillgraph.trace.graph.node_arguments import as_argument
 from stillgraph.trace.graph.recorder import Recorder
 from stillgraph.trace.graph.region import Region
 from stillgraph.trace.heap.assigned import Line, assigned_before, assigned_by
 from stillgraph.trace.heap.exits import Exit, Return
-from stillgraph.trace.heap.journal import AttributePlace, ContentsPlace, Place
+from stillgraph.trace.heap.places import AttributePlace, ContentsPlace, Place
 from stillgraph.trace.values.containers import split
 from stillgraph.trace.values.lists import Element, StagedSpread, has_spread, mutable_parts
 
@@ -118,7 +120,7 @@ def loop(
             settled = _settle(state, arm, inputs, mark, skip, lines)
         if settled and not changed:
             if failed:
-                recorder.path_fails(failed[0])
+                recorder.handlers.path_fails(failed[0])
             return _close(state, test, arm, inputs)
     message = f"after {_MAX_ROUNDS} rounds, an iteration still changes what kind of value it finds"
     failure = JoinFailure("SG205", message)
@@ -130,11 +132,11 @@ def loop(
 def _trying(recorder: Recorder) -> Iterator[list[BaseException]]:
     """Collects why paths of a body fail: what a later iteration brings may be what they miss in the first one."""
     failed: list[BaseException] = []
-    recorder.unsettled.append(failed)
+    recorder.handlers.unsettled.append(failed)
     try:
         yield failed
     finally:
-        recorder.unsettled.pop()
+        recorder.handlers.unsettled.pop()
 
 
 def _test_writes(recorder: Recorder, test: Test, noted: list[Place]) -> bool:
@@ -267,7 +269,7 @@ def _joined(
     values = iter(bind_outputs(recorder, node, [slot.type for slot in slots], [slot.place for slot in slots]))
     _refuse_lost_names(loop_, arm, inputs)
     for place in loop_.places.values():
-        recorder.rely_on(place)  # without an iteration it is left as it was
+        recorder.relied.add(place)  # without an iteration it is left as it was
     stays = _staying(recorder, inputs, left)
     met: list[Met] = []
     for key, state in loop_.state.items():

@@ -15,7 +15,7 @@ import torch
 
 from stillgraph.trace.code.frames import is_asked_by
 from stillgraph.trace.fakes.node_naming import BINARY_METHODS
-from stillgraph.trace.torch_rules.special import PLAIN_ATTRIBUTES
+from stillgraph.trace.torch_rules.tensor_attributes import PLAIN_ATTRIBUTES
 from stillgraph.trace.values.numbers import StagedNumber
 
 _T = torch.Tensor

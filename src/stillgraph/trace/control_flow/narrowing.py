@@ -18,13 +18,13 @@ from stillgraph.program.facts.info import info
 from stillgraph.program.operations import is_unbound
 from stillgraph.program.types import JoinFailure, ListType, TableType, Type
 from stillgraph.trace.code.signals import Diverged
-from stillgraph.trace.control_flow.arms import emit_raise
+from stillgraph.trace.control_flow.joined.unjoined import Picked, Unjoined, alternatives, is_leaf
+from stillgraph.trace.control_flow.raising import emit_raise
 from stillgraph.trace.control_flow.staging import branch
-from stillgraph.trace.control_flow.unjoined import Picked, Unjoined, alternatives, is_leaf
 from stillgraph.trace.graph.recorder import Recorder
 from stillgraph.trace.graph.region import Region
 from stillgraph.trace.heap.exits import Return
-from stillgraph.trace.heap.journal import MISSING
+from stillgraph.trace.heap.places import MISSING
 from stillgraph.trace.values.numbers import StagedNumber, plain
 from stillgraph.trace.values.several import in_graph
 

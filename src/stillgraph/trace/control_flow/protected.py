@@ -16,17 +16,20 @@ from typing import Any
 from stillgraph.program.operations import keep, try_
 from stillgraph.program.types import JoinFailure
 from stillgraph.trace.control_flow.aliases import keys_of_shared, mutable_containers, with_other_names
-from stillgraph.trace.control_flow.arms import Arm, continue_arm, leaf_node, unify_captures
+from stillgraph.trace.control_flow.arms import Arm, continue_arm
 from stillgraph.trace.control_flow.caught_kinds import attribute_of, clear_traceback, exception_of
 from stillgraph.trace.control_flow.heap import OlderObjects
-from stillgraph.trace.control_flow.join import Joiner
-from stillgraph.trace.control_flow.loop_state import Fixed, Listed, Slot, State, Tree, build, leaves_of, slots_of, widen
+from stillgraph.trace.control_flow.joined.join import Joiner
+from stillgraph.trace.control_flow.joined.join_errors import named, refuse_join
+from stillgraph.trace.control_flow.joined.unjoined import is_lost, lost
+from stillgraph.trace.control_flow.loop_state import Fixed, Listed, Slot, State, Tree, build, leaves_of, slots_of
+from stillgraph.trace.control_flow.region_interface import leaf_node, unify_captures
 from stillgraph.trace.control_flow.staging import Block, bind_outputs, carried, close_arms, give_outputs
-from stillgraph.trace.control_flow.unjoined import is_lost, lost, named, refuse_join
+from stillgraph.trace.control_flow.widening import widen
 from stillgraph.trace.graph.recorder import Recorder
 from stillgraph.trace.graph.region import Region
 from stillgraph.trace.heap.exits import Exit
-from stillgraph.trace.heap.journal import MISSING, AttributePlace, CellPlace, ContentsPlace, PassingPlace, Place
+from stillgraph.trace.heap.places import MISSING, AttributePlace, CellPlace, ContentsPlace, PassingPlace, Place
 from stillgraph.trace.values.caught import Caught, caught
 from stillgraph.trace.values.containers import split
 from stillgraph.trace.values.raised import Raised
@@ -89,8 +92,8 @@ class Attempt:
 
     def _held(self) -> dict[Hashable, Any]:
         """What the places hold for the handler: the name of a caught exception is unbound behind its own handler."""
-        depth = self.recorder.attempts.index(self)
-        unbound = {key for keys, around in self.recorder.unbound_behind if depth < around for key in keys()}
+        depth = self.recorder.handlers.attempts.index(self)
+        unbound = {key for keys, around in self.recorder.handlers.unbound_behind if depth < around for key in keys()}
         held = {key: MISSING if key in unbound else place.get() for key, place in self.places.items()}
         return {key: MISSING if isinstance(value, Caught) else value for key, value in held.items()}
 
@@ -146,11 +149,11 @@ def unbound_behind(recorder: Recorder, keys: Callable[[], Iterable[Hashable]]) -
         recorder: the capture.
         keys: gives the keys of those variables: they have no value for a ``try`` around that handles what leaves these.
     """
-    recorder.unbound_behind.append((keys, len(recorder.attempts)))
+    recorder.handlers.unbound_behind.append((keys, len(recorder.handlers.attempts)))
     try:
         yield
     finally:
-        recorder.unbound_behind.pop()
+        recorder.handlers.unbound_behind.pop()
 
 
 def may_handle(attempts: Sequence[Attempt], raised: Sequence[Raised]) -> bool:
@@ -228,7 +231,7 @@ def stage(
         raise JoinFailure("SG205", "what the body of a try leaves behind does not settle")
     right = _record_handler(recorder, attempt, handler)
     for place in attempt.places.values():
-        recorder.rely_on(place)  # what fails first leaves it as it was
+        recorder.relied.add(place)  # what fails first leaves it as it was
 
     def emit(joiner: Joiner) -> list[Any]:
         give_outputs(recorder, left, right, joiner.pairs)
@@ -250,11 +253,11 @@ def _record_body(recorder: Recorder, attempt: Attempt, body: Block) -> Arm:
     attempt.older = OlderObjects(recorder)
     attempt.older.look()
     attempt.mark = recorder.journal.mark
-    recorder.attempts.append(attempt)
+    recorder.handlers.attempts.append(attempt)
     try:
         continue_arm(recorder, arm, body, [*attempt.places.values(), *attempt.passing])
     finally:
-        recorder.attempts.pop()
+        recorder.handlers.attempts.pop()
     return arm
 
 

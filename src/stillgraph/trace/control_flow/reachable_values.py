@@ -12,9 +12,10 @@ import torch
 from stillgraph.core.files import is_torch
 from stillgraph.core.lookup import own_attributes
 from stillgraph.trace.code.names import names_of
-from stillgraph.trace.control_flow.unjoined import Unjoined
-from stillgraph.trace.heap.journal import MISSING, AttributePlace, CellPlace, ContentsPlace, GlobalPlace, Place
-from stillgraph.trace.sources.sources import is_machinery, slots
+from stillgraph.trace.control_flow.joined.unjoined import Unjoined
+from stillgraph.trace.heap.places import MISSING, AttributePlace, CellPlace, ContentsPlace, GlobalPlace, Place
+from stillgraph.trace.sources.children import slots
+from stillgraph.trace.sources.kinds_of_objects import is_machinery
 from stillgraph.trace.values.numbers import Staged
 
 CONTAINERS = (list, dict, set, collections.deque)

@@ -21,8 +21,9 @@ from stillgraph.program.types import JoinFailure
 from stillgraph.trace.code.frames import here
 from stillgraph.trace.code.signals import Diverged
 from stillgraph.trace.control_flow.aliases import mutable_containers
-from stillgraph.trace.control_flow.arms import Arm, continue_arm, in_protected_block, leaf_node
-from stillgraph.trace.control_flow.join import DEAD, Joiner, is_empty
+from stillgraph.trace.control_flow.arms import Arm, continue_arm
+from stillgraph.trace.control_flow.joined.join import Joiner
+from stillgraph.trace.control_flow.joined.leaves import DEAD, is_empty
 from stillgraph.trace.control_flow.loop_state import (
     Fixed,
     Listed,
@@ -34,15 +35,17 @@ from stillgraph.trace.control_flow.loop_state import (
     like,
     slots_of,
     tree_of,
-    widen,
 )
 from stillgraph.trace.control_flow.loops import loop
+from stillgraph.trace.control_flow.region_interface import leaf_node
 from stillgraph.trace.control_flow.staging import bind_outputs, carried, identifier
 from stillgraph.trace.control_flow.tables import joined_place
+from stillgraph.trace.control_flow.try_statements import in_protected_block
+from stillgraph.trace.control_flow.widening import widen
 from stillgraph.trace.graph.recorder import Recorder
 from stillgraph.trace.graph.region import Region
 from stillgraph.trace.heap.exits import CONTINUE, Exit, Return
-from stillgraph.trace.heap.journal import CellPlace, Place, Variable
+from stillgraph.trace.heap.places import CellPlace, Place, Variable
 from stillgraph.trace.values.containers import split
 
 _MAX_ROUNDS = 12
@@ -107,7 +110,7 @@ class TailCalls:
 
     def call(self, given: Given) -> Any:
         """A recursive call: the next iteration, provided that nothing is done after it but to return its result."""
-        if self.recorder.attempts or in_protected_block(self.recorder, self.code):
+        if self.recorder.handlers.attempts or in_protected_block(self.recorder, self.code):
             raise NotATailCall(self.code)
         self.recorder.journal.write(self.arguments, given)
         self.pending.append(Pending(self.code))
@@ -238,7 +241,7 @@ class Recursion:
                 self._widen_place(key, value)
         if not arm.diverged:
             assert arm.exit is not None
-            self.joiner.is_older = arm.is_older
+            self.joiner.tell_older_by(arm.is_older)
             self.shares = self.shares or any(map(arm.is_older, mutable_containers(arm.exit.value)))
             result = widen(self.joiner, self.result, arm.exit.value, f"{self.name}()")
             self.settled = self.settled and result is self.result
@@ -322,7 +325,7 @@ def _close(state: Recursion, arm: Arm, inputs: dict[Hashable, Any], given: Given
             leaves += leaves_of(place_state, arm.value(state.places[key], inputs.get(key)), arm.view)
         outputs = [leaf_node(recorder, leaf, slot.type, slot.place) for slot, leaf in leaves]
     for place in state.places.values():
-        recorder.rely_on(place)  # a call that ends at once leaves it as it was
+        recorder.relied.add(place)  # a call that ends at once leaves it as it was
     operands = [recorder.region.node_of(captured) for captured, _ in arm.region.captures]
     body = recorder.region.attribute("recursive", arm.region.close(outputs))
     entries = tuple(state.leaf_nodes(given))

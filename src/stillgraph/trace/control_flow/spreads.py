@@ -12,8 +12,8 @@ import torch
 from stillgraph.core.diagnostics import refuse
 from stillgraph.program.types import JoinFailure, ListType, NumberType, TensorType, Type
 from stillgraph.trace.code.frames import called, here, name_of
-from stillgraph.trace.control_flow.arms import leaf_node
-from stillgraph.trace.control_flow.elements import freeze_elements
+from stillgraph.trace.control_flow.joined.elements import freeze_elements
+from stillgraph.trace.control_flow.region_interface import leaf_node
 from stillgraph.trace.control_flow.unknown import refuse_unknown
 from stillgraph.trace.graph.recorder import Recorder
 from stillgraph.trace.values import lists

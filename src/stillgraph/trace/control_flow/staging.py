@@ -17,17 +17,20 @@ from stillgraph.core.diagnostics import Side
 from stillgraph.program.facts.info import like
 from stillgraph.program.types import JoinFailure, Type
 from stillgraph.trace.code.signals import Diverged
-from stillgraph.trace.control_flow.arms import Arm, continue_arm, leaf_node, run_arm, unify_captures
-from stillgraph.trace.control_flow.join import DEAD, Joiner, Pair
-from stillgraph.trace.control_flow.ruled_out import OnPath, rule_out
+from stillgraph.trace.control_flow.arms import Arm, continue_arm, run_arm
+from stillgraph.trace.control_flow.joined.join import Joiner
+from stillgraph.trace.control_flow.joined.join_errors import named, quoted, refuse_join
+from stillgraph.trace.control_flow.joined.leaves import DEAD, Pair
+from stillgraph.trace.control_flow.joined.ruled_out import OnPath, rule_out
+from stillgraph.trace.control_flow.joined.unjoined import Stale
+from stillgraph.trace.control_flow.region_interface import leaf_node, unify_captures
 from stillgraph.trace.control_flow.tables import before_unset, joined_place
-from stillgraph.trace.control_flow.unjoined import Stale, named, quoted, refuse_join
 from stillgraph.trace.control_flow.unknown import leave
 from stillgraph.trace.graph.recorder import Recorder
 from stillgraph.trace.graph.region import Region
 from stillgraph.trace.heap.assigned import Line, assigned_by, nowhere
 from stillgraph.trace.heap.exits import Exit
-from stillgraph.trace.heap.journal import MISSING, AttributePlace, ContentsPlace, PassingPlace, Place
+from stillgraph.trace.heap.places import MISSING, AttributePlace, ContentsPlace, PassingPlace, Place
 from stillgraph.trace.values.lists import StagedList
 from stillgraph.trace.values.numbers import StagedNumber, plain
 from stillgraph.trace.values.several import in_graph
@@ -165,7 +168,7 @@ def close_arms(
         if isinstance(place, AttributePlace) and not (left.diverged or right.diverged):
             _require_told(recorder, place, left.value(place, before), right.value(place, before), lines)
         if one_sided:
-            recorder.rely_on(place)
+            recorder.relied.add(place)
         held = [(arm.writes.get(place.key, (None,))[0], arm.value(place, before)) for arm in (left, right)]
         joined = joined_place(recorder.journal, place, held)
         value = build(outputs)

@@ -9,10 +9,13 @@ import torch
 
 from stillgraph.program.facts.info import info
 from stillgraph.program.types import JoinFailure
-from stillgraph.trace.control_flow.join import DEAD, may_be_parameter
-from stillgraph.trace.control_flow.unjoined import Unjoined, alternatives, named, refuse_join
+from stillgraph.trace.control_flow.joined.join import may_be_parameter
+from stillgraph.trace.control_flow.joined.join_errors import named, refuse_join
+from stillgraph.trace.control_flow.joined.leaves import DEAD
+from stillgraph.trace.control_flow.joined.unjoined import Unjoined, alternatives
 from stillgraph.trace.graph.recorder import Recorder
-from stillgraph.trace.heap.journal import MISSING, AssignedPlace, AttributePlace, Journal, Place, TablePlace
+from stillgraph.trace.heap.journal import Journal
+from stillgraph.trace.heap.places import MISSING, AssignedPlace, AttributePlace, Place, TablePlace
 
 
 def may_be_entry(value: Any) -> bool:
@@ -44,7 +47,7 @@ def before_unset(recorder: Recorder, place: AttributePlace) -> None:
     if not place.is_plainly_found or is_field or is_element:
         raise JoinFailure("SG204", "an attribute is made or deleted on one path only")
     recorder.watch_reads(place.target, place.name)
-    recorder.rely_on(place)
+    recorder.relied.add(place)
 
 
 _CONTAINERS = (

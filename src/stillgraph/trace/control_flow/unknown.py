@@ -7,9 +7,10 @@ from typing import Any
 
 from stillgraph.core.diagnostics import Side, refuse
 from stillgraph.trace.code.frames import here
-from stillgraph.trace.control_flow.unjoined import is_leaf
-from stillgraph.trace.graph.recorder import Recorder, current
-from stillgraph.trace.heap.journal import AttributePlace, ContentsPlace, Place
+from stillgraph.trace.control_flow.joined.unjoined import is_leaf
+from stillgraph.trace.graph.current import current
+from stillgraph.trace.graph.recorder import Recorder
+from stillgraph.trace.heap.places import AttributePlace, ContentsPlace, Place
 from stillgraph.trace.values.entries import container_of
 from stillgraph.trace.values.lists import has_spread
 

@@ -10,13 +10,13 @@ from stillgraph.core.diagnostics import refuse
 from stillgraph.core.lookup import name_in_errors
 from stillgraph.trace.code.frames import here
 from stillgraph.trace.code.signals import Diverged
-from stillgraph.trace.control_flow.arms import emit_raise
+from stillgraph.trace.control_flow.joined.unjoined import Picked, Unjoined, alternatives, is_leaf, is_lost
 from stillgraph.trace.control_flow.narrowing import Narrowing, may_be_unbound
+from stillgraph.trace.control_flow.raising import emit_raise
 from stillgraph.trace.control_flow.staging import branch
-from stillgraph.trace.control_flow.unjoined import Picked, Unjoined, alternatives, is_leaf, is_lost
 from stillgraph.trace.graph.recorder import Recorder
 from stillgraph.trace.heap.exits import Exit, Return
-from stillgraph.trace.heap.journal import MISSING, AttributePlace
+from stillgraph.trace.heap.places import MISSING, AttributePlace
 from stillgraph.trace.values.containers import split
 
 

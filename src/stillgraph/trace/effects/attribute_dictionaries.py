@@ -15,7 +15,8 @@ from typing import Any
 from stillgraph.program.types import JoinFailure
 from stillgraph.trace.effects.modules import State
 from stillgraph.trace.heap.births import Births
-from stillgraph.trace.heap.journal import Journal, Write, tables_of
+from stillgraph.trace.heap.journal import Journal, Write
+from stillgraph.trace.heap.places import tables_of
 from stillgraph.trace.sources.sources import Finder
 
 

@@ -20,7 +20,8 @@ from stillgraph.core.files import is_dependency, is_our_module, is_ours, is_stan
 from stillgraph.trace.code.executed_code import IN_USERS_PLACE, is_of_named_tuple
 from stillgraph.trace.code.finalised import close
 from stillgraph.trace.code.frames import here
-from stillgraph.trace.graph.recorder import Recorder, current
+from stillgraph.trace.graph.current import current
+from stillgraph.trace.graph.recorder import Recorder
 
 _CHANGES = frozenset(
     {

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.trace.code.frames import here
-from stillgraph.trace.heap.journal import MISSING
+from stillgraph.trace.heap.places import MISSING
 
 if TYPE_CHECKING:
     from stillgraph.trace.capture.session import Session

@@ -24,16 +24,9 @@ from stillgraph.program.guards import Attribute, Source
 from stillgraph.trace.code.frames import here
 from stillgraph.trace.code.signals import Restart
 from stillgraph.trace.heap.births import Births
-from stillgraph.trace.heap.journal import (
-    AttributePlace,
-    CellPlace,
-    ContentsPlace,
-    GlobalPlace,
-    Journal,
-    Place,
-    is_same,
-    tables_of,
-)
+from stillgraph.trace.heap.contents import is_same
+from stillgraph.trace.heap.journal import Journal
+from stillgraph.trace.heap.places import AttributePlace, CellPlace, ContentsPlace, GlobalPlace, Place, tables_of
 from stillgraph.trace.sources.sources import Finder
 
 FOLLOWED = (

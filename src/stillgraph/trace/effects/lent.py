@@ -24,14 +24,8 @@ from stillgraph.trace.code.frames import here
 from stillgraph.trace.control_flow.reachable_values import places_within
 from stillgraph.trace.effects.iterators import is_advanced_unseen
 from stillgraph.trace.effects.upcoming import ADVANCE_OUTSIDE
-from stillgraph.trace.heap.journal import (
-    AttributePlace,
-    CellPlace,
-    ContentsPlace,
-    GlobalPlace,
-    Place,
-    kind_of_container,
-)
+from stillgraph.trace.heap.contents import kind_of_container
+from stillgraph.trace.heap.places import AttributePlace, CellPlace, ContentsPlace, GlobalPlace, Place
 
 if TYPE_CHECKING:
     from stillgraph.trace.capture.session import Session

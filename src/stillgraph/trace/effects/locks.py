@@ -11,7 +11,9 @@ from stillgraph.core.diagnostics import refuse
 from stillgraph.core.location import Location
 from stillgraph.trace.code.frames import here
 from stillgraph.trace.effects.elsewhere import Elsewhere
-from stillgraph.trace.heap.journal import CellPlace, GlobalPlace, Journal, Place, is_same
+from stillgraph.trace.heap.contents import is_same
+from stillgraph.trace.heap.journal import Journal
+from stillgraph.trace.heap.places import CellPlace, GlobalPlace, Place
 
 WRITTEN_IN_C = (type(threading.Lock()), type(threading.RLock()), SemLock)
 LOCKS = (*WRITTEN_IN_C, threading.Condition, threading.Semaphore)

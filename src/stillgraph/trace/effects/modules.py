@@ -18,19 +18,14 @@ from stillgraph.program.facts.module_tables import MODULE_INTERNALS, MODULE_TABL
 from stillgraph.program.guards import Source
 from stillgraph.trace.code.names import names_of
 from stillgraph.trace.code.namespaces import variable
-from stillgraph.trace.control_flow.join import same_constant
+from stillgraph.trace.control_flow.joined.join import same_constant
 from stillgraph.trace.effects.shared_state import of_class, of_code
 from stillgraph.trace.fakes.symbolic import is_fake
-from stillgraph.trace.heap.journal import (
-    MISSING,
-    AttributePlace,
-    PersistencePlace,
-    TablePlace,
-    Write,
-    copy_contents,
-    replace_contents,
-)
-from stillgraph.trace.sources.sources import BUILT_IN, slots
+from stillgraph.trace.heap.contents import copy_contents, replace_contents
+from stillgraph.trace.heap.journal import Write
+from stillgraph.trace.heap.places import MISSING, AttributePlace, PersistencePlace, TablePlace
+from stillgraph.trace.sources.children import slots
+from stillgraph.trace.sources.sources import BUILT_IN
 from stillgraph.trace.values.containers import holds_staged
 
 _CONTAINERS = (list, dict, set, collections.deque)

@@ -18,7 +18,7 @@ from stillgraph.program.guards import Argument
 from stillgraph.trace.control_flow.reachable_values import places_within
 from stillgraph.trace.effects.modules import ModuleTables
 from stillgraph.trace.fakes.symbolic import is_fake
-from stillgraph.trace.heap.journal import MISSING, ContentsPlace, Place
+from stillgraph.trace.heap.places import MISSING, ContentsPlace, Place
 
 
 @contextlib.contextmanager

@@ -18,9 +18,9 @@ from stillgraph.program.effects import ExtendContents
 from stillgraph.program.operations import settle
 from stillgraph.trace.code.frames import here
 from stillgraph.trace.code.hook_reads import all_hooks_of_modules, global_hooks_of_autograd
-from stillgraph.trace.control_flow.unjoined import STALE_HINT, Stale, stale_message
+from stillgraph.trace.control_flow.joined.unjoined import STALE_HINT, Stale, stale_message
 from stillgraph.trace.effects.escapes import reach_of
-from stillgraph.trace.heap.journal import AttributePlace, ContentsPlace, Place
+from stillgraph.trace.heap.places import AttributePlace, ContentsPlace, Place
 
 if TYPE_CHECKING:
     from stillgraph.trace.capture.session import Session
@@ -134,7 +134,7 @@ class Settling:
 def callbacks_of_autograd(session: Session) -> list[Any]:
     """What a backward pass may call: hooks of tensors and modules, and ``backward`` of what was applied."""
     found: list[Any] = [*session.hooked.called, *session.functions, *global_hooks_of_autograd()]
-    for real, _ in session.fakes.values():
+    for real, _ in session.fakes.by_real.values():
         for table in (real._backward_hooks, getattr(real, "_post_accumulate_grad_hooks", None)):
             found += (table or {}).values()
     return found + list(all_hooks_of_modules(value for value, _ in session.finder.everything()))

@@ -16,8 +16,9 @@ from stillgraph.core.files import is_dependency
 from stillgraph.core.weak_cache import weakly_cached
 from stillgraph.trace.code.names import assigned_outer_variables
 from stillgraph.trace.code.namespaces import file_of, users_classes
-from stillgraph.trace.control_flow.join import same_constant
-from stillgraph.trace.heap.journal import MISSING, AttributePlace, CellPlace, GlobalPlace, Write
+from stillgraph.trace.control_flow.joined.join import same_constant
+from stillgraph.trace.heap.journal import Write
+from stillgraph.trace.heap.places import MISSING, AttributePlace, CellPlace, GlobalPlace
 
 SharedPlace = AttributePlace | GlobalPlace | CellPlace
 

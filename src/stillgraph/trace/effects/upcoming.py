@@ -15,7 +15,8 @@ from stillgraph.program.effects import Effect, ExtendContents, SetContents
 from stillgraph.program.guards import Guard, SeparateGuard, Source, Upcoming
 from stillgraph.program.upcoming import KINDS, CannotLookError, End, LookAhead, are_separate, state_of
 from stillgraph.trace.code.frames import here
-from stillgraph.trace.heap.journal import MISSING, AttributePlace, Journal
+from stillgraph.trace.heap.journal import Journal
+from stillgraph.trace.heap.places import MISSING, AttributePlace
 
 if TYPE_CHECKING:
     from stillgraph.core.location import Location

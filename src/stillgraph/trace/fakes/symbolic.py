@@ -1,12 +1,11 @@
 """The adapter to torch's private shape machinery: fake tensors, symbolic sizes and their guards.
 
-Everything here that torch may rename lives in this module alone.
+What torch may rename lives in this module and in `shape_environment` alone.
 """
 
 from __future__ import annotations
 
 import contextlib
-import functools
 import logging
 import re
 import warnings
@@ -20,7 +19,6 @@ from torch._subclasses.fake_tensor import (
     DataDependentOutputException,
     DynamicOutputShapeException,
     FakeTensor,
-    FakeTensorMode,
     UnsupportedFakeTensorException,
     UnsupportedOperatorException,
 )
@@ -28,7 +26,6 @@ from torch.fx._lazy_graph_module import _LazyGraphModule
 from torch.fx.experimental.symbolic_shapes import (
     DimDynamic,
     GuardOnDataDependentSymNode,
-    ShapeEnv,
     StatelessSymbolicContext,
     free_unbacked_symbols,
     statically_known_true,
@@ -36,18 +33,16 @@ from torch.fx.experimental.symbolic_shapes import (
 from torch.overrides import _get_current_function_mode_stack
 from torch.utils._device import DeviceContext, _device_constructors
 from torch.utils._python_dispatch import _disable_current_modes
-from torch.utils._sympy.numbers import int_oo
-from torch.utils._sympy.value_ranges import ValueRanges
 
 from stillgraph.core.diagnostics import refuse
+from stillgraph.core.location import Location
 from stillgraph.program.facts.info import info, mark
 from stillgraph.program.facts.size_facts import Undo, assume, learned_inside, of_any_size
 from stillgraph.trace.code.frames import here
-from stillgraph.trace.fakes import sparse_fakes
+from stillgraph.trace.fakes.shape_environment import Environment, FakeMode
 
 __all__ = [
     "DATA_DEPENDENT",
-    "WANTS_INTEGERS",
     "FakeTensor",
     "GuardOnDataDependentSymNode",
     "Symbolic",
@@ -57,13 +52,10 @@ __all__ = [
     "graph_module",
     "is_fake",
     "is_hidden",
-    "is_loaded",
     "is_nested",
     "is_unknown",
     "known_false",
     "known_true",
-    "load_shapes",
-    "load_symbols",
     "makes_tensors",
     "under_transform",
     "without_dispatch_modes",
@@ -79,10 +71,6 @@ DATA_DEPENDENT = (
 )
 
 
-WANTS_INTEGERS = "expected to contain only concrete integers"
-"""What torch says where its code in C++ takes plain sizes alone."""
-
-_SIZES: Any = ValueRanges(0, int_oo)
 _FAKE_LOGGER = logging.getLogger("torch._subclasses.fake_tensor")
 
 
@@ -164,24 +152,6 @@ def makes_tensors(function: Any) -> bool:
     return function in _device_constructors()
 
 
-# ---- what torch loads once in a process, when it is first needed
-@functools.cache
-def load_shapes() -> None:
-    """Let torch load what it needs for shapes: a part of dynamo."""
-    ShapeEnv()
-
-
-@functools.cache
-def load_symbols() -> None:
-    """Let torch load what it needs for symbols: most of Inductor and of `torch.export`."""
-    ShapeEnv().create_unbacked_symint()
-
-
-def is_loaded(load: Any) -> bool:
-    """Whether one of these two has been called."""
-    return bool(load.cache_info().currsize)
-
-
 def count_elements(tensor: torch.Tensor) -> None:
     """Let torch work out how many elements a tensor has.
 
@@ -211,75 +181,6 @@ def cannot_be_fake(tensor: torch.Tensor, error: Exception) -> BaseException:
     return refuse("SG304", message, location=here())
 
 
-class _Environment(ShapeEnv):
-    """torch's environment for symbols, which tells when torch is about to load what it needs for them.
-
-    Args:
-        loading: is entered while it does.
-    """
-
-    def __init__(self, loading: Callable[[], AbstractContextManager[None]]) -> None:
-        self.loading = loading
-        super().__init__(specialize_zero_one=False, duck_shape=False)
-
-    def load(self) -> None:
-        """Be ready for the first symbol."""
-        if not is_loaded(load_symbols):
-            with self.loading():
-                load_symbols()
-
-    def create_unbacked_symint(self, *args: Any, **kwargs: Any) -> torch.SymInt:
-        self.load()
-        return super().create_unbacked_symint(*args, **kwargs)
-
-    def create_unbacked_symfloat(self, *args: Any, **kwargs: Any) -> torch.SymFloat:
-        self.load()
-        return super().create_unbacked_symfloat(*args, **kwargs)
-
-    def create_unbacked_symbool(self, *args: Any, **kwargs: Any) -> torch.SymBool:
-        self.load()
-        return super().create_unbacked_symbool(*args, **kwargs)
-
-    def create_symbol(self, *args: Any, **kwargs: Any) -> Any:
-        positive = kwargs.pop("positive", True)
-        kwargs["positive"] = None
-        symbol = super().create_symbol(*args, **kwargs)
-        if positive and symbol.is_Symbol:
-            self.var_to_range[symbol] &= _SIZES  # torch takes a size for a positive number: it may be 0
-        return symbol
-
-
-class _FakeMode(FakeTensorMode):
-    """torch's mode of fake tensors, which can refuse to take a symbol for the one size that it had in the example.
-
-    So does torch where its code in C++ asks for plain sizes: that of ``matmul`` before torch 2.13.
-    """
-
-    refuses = False
-
-    def dispatch(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if self.refuses and func is torch.ops.aten.size.default and any(map(_is_symbol, args[0].shape)):
-            raise RuntimeError(WANTS_INTEGERS)
-        if func in _QUANTIZING:
-            raise UnsupportedFakeTensorException("quantized")
-        if func is sparse_fakes.COUNTS:
-            raise DataDependentOutputException(func)
-        result = super().dispatch(func, types, args, kwargs)
-        return sparse_fakes.as_counted(self, func, args, result)
-
-
-_QUANTIZING = frozenset(
-    getattr(packet, overload)
-    for packet in (torch.ops.aten.quantize_per_tensor, torch.ops.aten.quantize_per_channel)
-    for overload in packet.overloads()
-)
-"""Of the first, torch says that it gives a tensor of numbers that are not quantized."""
-
-
-def _is_symbol(size: Any) -> bool:
-    return isinstance(size, torch.SymInt) and not size.node.expr.is_number
-
-
 class Symbolic:
     """One capture's fake tensors and symbols.
 
@@ -288,8 +189,16 @@ class Symbolic:
     """
 
     def __init__(self, loading: Callable[[], AbstractContextManager[None]] = contextlib.nullcontext) -> None:
-        self.shape_env = _Environment(loading)
-        self.fake_mode = _FakeMode(shape_env=self.shape_env, allow_non_fake_inputs=False)
+        self.shape_env = Environment(loading)
+        self.fake_mode = FakeMode(shape_env=self.shape_env, allow_non_fake_inputs=False)
+        self.settled_sizes: dict[str, Location | None] = {}  # by their symbols, where they turned out to be one number
+
+    def note_settled(self, known: int) -> None:
+        """Remember which line let a size that is declared open be one number, if there are more than were known."""
+        if len(self.shape_env.replacements) > known:
+            location = here()
+            for symbol in self.shape_env.replacements:
+                self.settled_sizes.setdefault(str(symbol), location)
 
     def forget_real_tensors(self) -> None:
         """Let go of the capture, and of the weak references to real tensors.

@@ -16,7 +16,7 @@ from stillgraph.core.parcel import opened
 from stillgraph.program.guards import Source
 from stillgraph.program.so_far import SoFar
 from stillgraph.trace.code.frames import here
-from stillgraph.trace.heap.journal import Place
+from stillgraph.trace.heap.places import Place
 from stillgraph.trace.values.raised import Raised
 
 
@@ -126,7 +126,14 @@ class PlainAnswers(TorchFunctionMode):
         """What one gives where a staged condition holds, and the other where not; here the capture knows it."""
         return then() if condition else otherwise()
 
+    def may_be_none(self, value: Any) -> bool:
+        """Whether a staged value may be ``None`` where we are."""
+        return False
+
     # ---- told
+    def needs_value(self, given: Any) -> None:
+        """To be called where a torch call needs a value that only the run knows, among what it is given."""
+
     @contextlib.contextmanager
     def assuming(self, predicate: Any, taken: bool) -> Iterator[None]:
         """Record what is only reached where a staged condition is true, or is false."""

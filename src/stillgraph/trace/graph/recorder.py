@@ -9,28 +9,23 @@ from __future__ import annotations
 import contextlib
 import functools
 import operator
-import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextvars import ContextVar
 from dataclasses import replace
 from typing import Any, NoReturn
 
 import torch
 from torch import fx
-from torch.optim.optimizer import register_optimizer_step_pre_hook
-from torch.overrides import _get_current_function_mode_stack, _pop_mode_temporarily
 
-from stillgraph.core.diagnostics import InternalError, refuse, refusing_past_user_code
+from stillgraph.core.diagnostics import InternalError, refuse
 from stillgraph.core.location import Location
 from stillgraph.core.rewritten import Holder
-from stillgraph.program.context import IdleHooks, are_hooks_on, current_context
-from stillgraph.program.facts.info import info, mark
-from stillgraph.program.facts.module_tables import NOT_PERSISTENT
+from stillgraph.program.context import current_context
+from stillgraph.program.facts.info import info
 from stillgraph.program.facts.schemas import is_effectful
 from stillgraph.program.operations import is_unbound
 from stillgraph.program.record import START_UP
 from stillgraph.program.so_far import SO_FAR
-from stillgraph.program.types import ListType, NumberType, TensorType, Type
+from stillgraph.program.types import Type
 from stillgraph.trace.code.executed_code import ExecutedCode
 from stillgraph.trace.code.frames import Locator, here
 from stillgraph.trace.code.random_states import RandomStates
@@ -41,47 +36,32 @@ from stillgraph.trace.fakes.symbolic import (
     DATA_DEPENDENT,
     Symbolic,
     count_elements,
-    default_device,
-    is_fake,
     known_false,
     known_true,
     makes_tensors,
-    without_traces_of_failing_kernels,
 )
+from stillgraph.trace.graph import typed_values
+from stillgraph.trace.graph.fake_tensors import FakeTensors
+from stillgraph.trace.graph.handlers import Handlers
 from stillgraph.trace.graph.node_arguments import as_argument
 from stillgraph.trace.graph.plain_answers import PlainAnswers
 from stillgraph.trace.graph.region import Region
 from stillgraph.trace.heap.identities import Identities
-from stillgraph.trace.heap.journal import AttributePlace, GlobalPlace, Journal, PersistencePlace, Place
+from stillgraph.trace.heap.journal import Journal
+from stillgraph.trace.heap.relied_places import ReliedPlaces
 from stillgraph.trace.sources.memory import Memory
-from stillgraph.trace.torch_rules import broadcasting, layouts, sparse, special, tensor_classes
+from stillgraph.trace.torch_rules import broadcasting, call_results, layouts, sparse, special, tensor_attributes
 from stillgraph.trace.torch_rules.any_float import takes_any_float, with_known_floats
 from stillgraph.trace.torch_rules.failures import failures_of
-from stillgraph.trace.torch_rules.fake_execution import (
-    misreads_number,
-    needs_a_value,
-    require_not_quantized,
-    takes_no_number,
-    takes_no_such_size,
-    wants_plain_sizes,
-)
+from stillgraph.trace.torch_rules.fake_execution import needs_a_value, require_fit, require_not_quantized
 from stillgraph.trace.torch_rules.hidden_inputs import HiddenInputs
 from stillgraph.trace.torch_rules.hooks import HookedVariables
 from stillgraph.trace.torch_rules.number_results import MAY_RAISE, mixes, number_result
 from stillgraph.trace.values import complexes
-from stillgraph.trace.values.complexes import StagedComplex
-from stillgraph.trace.values.lists import StagedList, StagedSpread
+from stillgraph.trace.values.lists import StagedSpread
 from stillgraph.trace.values.numbers import StagedNumber, kind_of, let_kind_vary, plain, staged
-from stillgraph.trace.values.operands import require_one_kind
-from stillgraph.trace.values.several import in_graph
 
 _ASKING = frozenset({operator.is_, is_unbound})  # whether something is there, which raises nothing
-_CURRENT: ContextVar[Recorder | None] = ContextVar("stillgraph_recorder", default=None)
-
-
-def current() -> Recorder | None:
-    """The recorder of the capture going on in this thread, if there is one."""
-    return _CURRENT.get()
 
 
 class Recorder(PlainAnswers):
@@ -99,17 +79,15 @@ class Recorder(PlainAnswers):
         self.journal = Journal()
         self.root = Region(None, lift)
         self.region = self.root
-        self.fakes: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}  # real tensor -> its fake
-        self.reals: dict[int, torch.Tensor] = {}  # fake of a real tensor -> the real one
-        self.apart: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}  # other fakes of arguments passed twice: the real
+        self.fakes = FakeTensors(self.symbolic)
         self.facts: list[tuple[torch.Tensor, str]] = []  # what was asked of tensors from before the call
         self.compared = False  # whether objects were compared by a function of Python's
         self.values_compared = False  # whether numbers, texts and the like were asked to be one object
-        self.relied: set[tuple[int, str]] = set()  # (object, attribute) whose old value an effect writes back
-        self.relied_globals: list[tuple[dict[str, Any], str]] = []  # (namespace, name), likewise
+        self.relied = ReliedPlaces()
         self.unpacked_ones: dict[int, Any] = {}  # by id: parcels on whose contents the capture depends
         self.met: dict[int, Any] = {}  # by id: objects from outside that nobody looks for (a logger)
         self.identities = Identities()
+        self.handlers = Handlers()
         self.has_optionals = False  # whether there is any value that is None on some path
         self.foreseeing = False  # whether it is only asked what the code will come to, so that nothing may be done
         self.has_unset = False  # whether any variable has a value on some paths only
@@ -117,16 +95,9 @@ class Recorder(PlainAnswers):
         self.emitted = 0  # operations, those of dropped regions included
         self.failed: Failed | None = None
         self.unknown: dict[int, tuple[Any, Location | None]] = {}  # containers of unknown length: since where
-        self.attempts: list[Any] = []  # the `try` statements whose bodies are being recorded, see `protected.Attempt`
-        self.unbound_behind: list[Any] = []  # variables of handlers at work, see `protected.unbound_behind`
         self.locator = Locator()
-        self.settled_sizes: dict[str, Location | None] = {}  # by their symbols, where they turned out to be one number
         self.stale: dict[int, tuple[Any, str]] = {}  # containers that called code may have changed, and its name
-        self.unsettled: list[list[BaseException]] = []  # by a loop whose body is being tried: why paths in it fail
         self.grown: dict[int, StagedSpread] = {}  # by a list from before the capture: what stands for all it held
-        self.raising: dict[int, Any] = {}  # by exception: the `caught.Raisable` of one that had been raised before
-        self.handled_outside = _being_handled()
-        self.handled_before: list[BaseException] = []  # what a segment begins in the handlers of: another in each call
         self.gradients: dict[int, tuple[torch.Tensor, Any]] = {}  # what ``.grad`` holds, by the fake tensor
         self.gives_sparse_gradients = False  # whether a call asks for a gradient to be sparse
         self.went_outside = False  # whether a backward pass went on in what was computed before the call
@@ -135,13 +106,11 @@ class Recorder(PlainAnswers):
         self.memory = Memory()
         self.shelf: list[Any] = []  # what operators hold for the user, out of sight of the user's frames
         self.resumed: Sequence[Holder] = ()  # frames that are gone on with: none of Python's holds what is in them
-        self.swallowing: list[int] = []  # by manager entered that may end an exception: how many attempts lie around
         self.hidden_inputs: set[fx.Node] = set()  # placeholders of what only a call that runs as a whole reads
         self.asked_for_switches = False  # whether the code depends on torch's settings for the whole process
         self.device: torch.device | None = None  # the default device of the call, if one is set
         self.dispatch_modes = 0  # how many of the user's this thread was in when the call began
-        self.watched = False  # whether any of these two has been entered
-        self.watching: list[int] = []  # ... by manager that the user has written, and that sees an exception go by
+        self.watched = False  # whether a manager has been entered that sees or ends exceptions, see `Handlers`
         self.for_calls = True  # whether the program is to be called, not to become a file
         self.random: RandomStates | None = None  # told of generators that the code makes
         self._demanded = demanded
@@ -153,62 +122,6 @@ class Recorder(PlainAnswers):
         """While torch starts up in the body, in the first capture of a process: what runs there is torch's affair."""
         with self.watch.phase(START_UP), self.executed.paused():
             yield
-
-    def path_fails(self, refusal: BaseException) -> None:
-        """Refuse a path that cannot be recorded; while a loop is tried, only once that is known of all iterations.
-
-        Raises:
-            Refusal: at once, outside of such loops.
-        """
-        if not self.unsettled:
-            raise refusal
-        self.unsettled[-1].append(refusal)
-
-    # ---- being the current one
-    @contextlib.contextmanager
-    def active(self) -> Iterator[None]:
-        """Record what is called in the body."""
-        token = _CURRENT.set(self)
-        try:
-            self.device = default_device()
-            self.dispatch_modes = len(torch_modes.dispatch_modes())
-            hooks = IdleHooks(None) if are_hooks_on() else contextlib.nullcontext()
-            quiet = without_traces_of_failing_kernels()
-            with refusing_past_user_code(), hooks, self, torch_modes.all_left(), quiet, self._watching_optimizers():
-                yield
-        finally:
-            self.ended = True
-            _CURRENT.reset(token)
-
-    def can_step_out(self) -> bool:
-        """Whether no other mode was entered since: only the innermost can be left for a while."""
-        modes = _get_current_function_mode_stack()
-        return bool(modes) and modes[-1] is self
-
-    @contextlib.contextmanager
-    def stepping_out(self) -> Iterator[None]:
-        """In the body, nothing is recorded nor noted: what is called there is called for real."""
-        token, watching = _CURRENT.set(None), self.executed.pause()
-        try:
-            with _pop_mode_temporarily():
-                yield
-        finally:
-            self.executed.resume(watching)
-            _CURRENT.reset(token)
-
-    @contextlib.contextmanager
-    def _watching_optimizers(self) -> Iterator[None]:
-        """During the body no optimizer steps in this thread: it would do so on fake tensors."""
-
-        def before_step(optimizer: Any, *_: Any) -> None:
-            if current() is self:
-                self.before_unseen(f"{type(optimizer).__name__}.step is called by code that is not rewritten")
-
-        handle = register_optimizer_step_pre_hook(before_step)
-        try:
-            yield
-        finally:
-            handle.remove()
 
     @contextlib.contextmanager
     def open(self) -> Iterator[Region]:
@@ -240,7 +153,7 @@ class Recorder(PlainAnswers):
             kwargs = {**kwargs, "device": self.device}
         before = self.emitted
         result = self._handled(func, args, kwargs)
-        if self.emitted == before and result is not None and not special.has_staged(result):
+        if self.emitted == before and result is not None and not call_results.has_staged(result):
             name = getattr(func, "__name__", "")
             of = func.__self__.__name__ if name == "__get__" else name
             self.watch.metadata_read(self.locator.here(), of, result)
@@ -253,9 +166,9 @@ class Recorder(PlainAnswers):
                 return handler(self, func, args, kwargs)
         name = getattr(func, "__name__", "")
         if name == "__get__":
-            return special.read_attribute(self, func, args[0])
+            return tensor_attributes.read_attribute(self, func, args[0])
         if name == "__set__":
-            return special.set_attribute(self, func, args)
+            return tensor_attributes.set_attribute(self, func, args)
         return self.record(func, args, kwargs)
 
     def record(self, func: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
@@ -280,7 +193,7 @@ class Recorder(PlainAnswers):
         if takes_any_float(func, (args, kwargs)):
             self.before_risk()
         result = self.run(func, args, kwargs)
-        if not special.has_staged(result) and not is_effectful(func):
+        if not call_results.has_staged(result) and not is_effectful(func):
             return result
         require_not_quantized(func, result)
         special.refuse_relayout(self, func, args)
@@ -298,20 +211,14 @@ class Recorder(PlainAnswers):
                 return self.run_function(func, fake_args, fake_kwargs)
             with torch._C.DisableTorchFunction(), self.symbolic.fake_mode, self.symbolic.of_any_size():
                 fake_args, fake_kwargs = with_known_floats(func, (fake_args, fake_kwargs), self.for_calls)
-                given = special.fake_arguments(self, func, fake_args)
+                given = call_results.fake_arguments(self, func, fake_args)
                 call = functools.partial(layouts.run, self, func, given, fake_kwargs)
                 return broadcasting.run(self.symbolic, func, given, fake_kwargs, call)
         except DATA_DEPENDENT as error:
             self.needs_value((args, kwargs))
             raise needs_a_value(func, error) from error
         except (RuntimeError, ValueError, TypeError, IndexError, AssertionError) as error:
-            require_one_kind(torch.utils._pytree.tree_leaves((args, kwargs)), "is given to torch")
-            if isinstance(error, RuntimeError) and wants_plain_sizes(error):
-                self.needs_value((args, kwargs))
-                raise takes_no_such_size(func) from error
-            if takes_no_number(error, (args, kwargs)):
-                self.needs_value((args, kwargs))
-                raise misreads_number(func) from error
+            require_fit(self, error, func, args, kwargs)
             if not function:
                 self.failed = Failed(id(error), func, fake_args, fake_kwargs)
                 told = quote(error, self.failed)
@@ -322,14 +229,7 @@ class Recorder(PlainAnswers):
             raise
         finally:
             self.executed.resume(watching)
-            if len(self.symbolic.shape_env.replacements) > known:
-                self._note_settled_sizes()
-
-    def _note_settled_sizes(self) -> None:
-        """Remember which line let a size that is declared open be one number."""
-        location = here()
-        for symbol in self.symbolic.shape_env.replacements:
-            self.settled_sizes.setdefault(str(symbol), location)
+            self.symbolic.note_settled(known)
 
     def run_function(self, apply: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         """Run a ``torch.autograd.Function``, which may use other tensors than its arguments."""
@@ -342,40 +242,7 @@ class Recorder(PlainAnswers):
 
     def to_fake(self, value: Any) -> Any:
         """``value`` with every real tensor replaced by its fake and every staged number by torch's symbol."""
-        value = in_graph(value)
-        if isinstance(value, torch.Tensor):
-            return value if is_fake(value) else self.fake_of(value)
-        if isinstance(value, StagedNumber):
-            return plain(value)
-        if isinstance(value, StagedComplex):
-            return value.stillgraph_sample()
-        if isinstance(value, (StagedList, StagedSpread)):
-            return value.type if isinstance(value, StagedList) else value._refuse()
-        if isinstance(value, (tuple, list)):
-            return special.rebuild_sequence(value, [self.to_fake(v) for v in value])
-        if isinstance(value, dict):
-            return {k: self.to_fake(v) for k, v in value.items()}
-        if isinstance(value, slice):
-            return slice(self.to_fake(value.start), self.to_fake(value.stop), self.to_fake(value.step))
-        return value
-
-    def fake_of(self, real: torch.Tensor) -> torch.Tensor:
-        """The one fake counterpart of a real tensor."""
-        entry = self.fakes.get(id(real))
-        if entry is None:
-            with torch._C.DisableTorchFunction():
-                entry = (real, self.symbolic.fake(real))
-            self.fakes[id(real)] = entry
-            self.reals[id(entry[1])] = real
-        return entry[1]
-
-    def from_before(self, tensor: torch.Tensor) -> torch.Tensor | None:
-        """The real tensor that one stands for; None for what the capture made."""
-        if not is_fake(tensor):
-            return tensor
-        if id(tensor) in self.apart:
-            return self.apart[id(tensor)][1]
-        return next((real for real, fake in self.fakes.values() if fake is tensor), None)
+        return self.fakes.to_fake(value)
 
     # ---- nodes
     def emit(self, op: str, target: Any, args: Any, kwargs: dict[str, Any]) -> fx.Node:
@@ -389,7 +256,7 @@ class Recorder(PlainAnswers):
             raise refuse("SG208", message, location=self.locator.here())
         if target not in _ASKING and any(_may_say_otherwise(value, op) for value in args):
             self.before_raise(None)
-        for attempt in self.attempts:
+        for attempt in self.handlers.attempts:
             attempt.before_node()
         self.emitted += 1
         with self.executed.paused():
@@ -409,14 +276,14 @@ class Recorder(PlainAnswers):
         if isinstance(result, (torch.SymInt, torch.SymFloat, torch.SymBool)):
             return self.number(result, node)
         if isinstance(result, (tuple, list)):
-            return special.bind_sequence(self, result, node)
+            return call_results.bind_sequence(self, result, node)
         return result
 
     def bind_tensor(self, result: torch.Tensor, node: fx.Node) -> torch.Tensor:
         """As `bind`, for one tensor; an operation in place gives back the object it worked on."""
-        special.forget_constant(result)
-        if id(result) in self.reals:
-            return self.reals[id(result)]
+        call_results.forget_constant(result)
+        if id(result) in self.fakes.reals:
+            return self.fakes.reals[id(result)]
         if not self.region.holds(result):
             self.region.define(result, node)
             count_elements(result)
@@ -463,19 +330,6 @@ class Recorder(PlainAnswers):
         """Record ``function(*operands)``, of which some are complex numbers."""
         return complexes.operation(self, function, operands)
 
-    def may_be_none(self, value: Any) -> bool:
-        """Whether a staged value may be ``None`` where we are."""
-        return False
-
-    def rely_on(self, place: Place) -> None:
-        """Remember a place whose old value an effect may write back: a guard is to tell it, or an input."""
-        if isinstance(place, AttributePlace):
-            self.relied.add((id(place.target), place.name))
-        elif isinstance(place, PersistencePlace):
-            self.relied.add((id(place.target), NOT_PERSISTENT))
-        elif isinstance(place, GlobalPlace):
-            self.relied_globals.append((place.namespace, place.name))
-
     def opposite(self, flag: Any) -> Any:
         """``not flag``, for a staged number."""
         return self.number_operation(operator.not_, (flag,))
@@ -488,9 +342,6 @@ class Recorder(PlainAnswers):
         """Python demands the value of a staged number."""
         self._require_going_on()
         return self._demanded(number, what)
-
-    def needs_value(self, given: Any) -> None:
-        """To be called where a torch call needs a value that only the run knows, among what it is given."""
 
     def number_meets_array(self, number: Any) -> NoReturn:
         """As `NumberRecorder.number_meets_array`.
@@ -532,53 +383,14 @@ class Recorder(PlainAnswers):
     # ---- values out of types
     def type_of(self, value: Any) -> Type:
         """The type of a tensor, number or column of a list."""
-        if isinstance(value, StagedList):
-            return value.type
-        known = info(value)
-        optional, mixed = (known.may_be_none, known.may_be_unbound), (known.grad_differs, known.may_be_number)
-        if isinstance(value, torch.Tensor):
-            with torch._C.DisableTorchFunction():
-                fake = self.fake_of(value) if not is_fake(value) else value
-                type_ = TensorType(fake.dtype, fake.device, tuple(fake.shape), fake.requires_grad, *mixed, *optional)
-                return replace(type_, layout=sparse.layout_of(fake), classes=tensor_classes.classes_of(value))
-        return NumberType(kind_of(value), known.kind_varies, *optional)
+        return typed_values.type_of(self, value)
 
     def instantiate(self, type_: Type) -> Any:
         """A fresh staged value of a type; the caller defines its node."""
-        if isinstance(type_, ListType):
-            self.before_unknown_length()
-            return StagedList(type_)
-        if isinstance(type_, NumberType):
-            value = self.fresh_number(type_.kind)
-            if type_.mixed:
-                let_kind_vary(value)
-        else:
-            with self.executed.paused():
-                shape = tuple(self.symbolic.fresh_size() if d is None else plain(d) for d in type_.shape)
-                value = self.symbolic.empty(
-                    shape, type_.dtype, type_.device, type_.requires_grad, type_.grad_differs, type_.layout
-                )
-        if isinstance(type_, TensorType):
-            known = {"grad_differs": type_.grad_differs, "may_be_number": type_.may_be_number, "classes": type_.classes}
-            mark(value, is_joined=True, **known)
-            layouts.let_vary(value)
-        if type_.may_be_none or type_.may_be_unbound:
-            mark(value, may_be_none=type_.may_be_none, may_be_unbound=type_.may_be_unbound)
-            self.has_unset = self.has_unset or type_.may_be_unbound
-        return value
+        return typed_values.fresh(self, type_)
 
 
 def _may_say_otherwise(value: Any, op: str) -> bool:
     """Whether a value may be None or unbound, or a number, which has no method of torch's."""
     is_asked = op == "call_method" and info(value).may_be_number
     return is_asked or info(value).may_be_missing
-
-
-def _being_handled() -> frozenset[int]:
-    """The ids of the exceptions in whose handlers a capture begins."""
-    found: list[int] = []
-    error = sys.exc_info()[1]
-    while error is not None and id(error) not in found:
-        found.append(id(error))
-        error = error.__context__
-    return frozenset(found)

@@ -21,8 +21,8 @@ from stillgraph.core.lookup import own_attributes
 from stillgraph.core.parcel import Parcel
 from stillgraph.core.weak_cache import weakly_cached
 from stillgraph.program.outputs import BOUND
-from stillgraph.trace.guards.inputs import is_constant
-from stillgraph.trace.sources.sources import slots
+from stillgraph.trace.guards.argument_structure import is_constant
+from stillgraph.trace.sources.children import slots
 
 _SHARED = (
     *(torch.nn.Module, torch.layout, torch.memory_format, enum.Enum, BaseException, re.Pattern, re.Match),

@@ -32,7 +32,7 @@ from stillgraph.program.guards import (
     item_of,
 )
 from stillgraph.trace.guards.collector import CONTAINERS, PLAIN, Collector, step_name
-from stillgraph.trace.sources.sources import STEPS
+from stillgraph.trace.sources.kinds_of_objects import STEPS
 from stillgraph.trace.values.buffers import BUFFERS, READING, buffer_refused
 
 _FEW = 8  # contents guarded one by one, so that a miss names the one that differs

@@ -12,12 +12,7 @@ from stillgraph.core.diagnostics import refuse
 from stillgraph.core.weak_cache import weakly_cached
 from stillgraph.program.context import current_context
 from stillgraph.program.facts.size_facts import fixed_by
-from stillgraph.program.guards import (
-    Argument,
-    Guard,
-    ModeGuard,
-    SizeGuard,
-)
+from stillgraph.program.guards import Argument, Guard, ModeGuard, SizeGuard
 from stillgraph.trace.graph.recorder import Recorder
 from stillgraph.trace.guards.inputs import Inputs
 
@@ -52,7 +47,7 @@ def size_guards(recorder: Recorder, inputs: Inputs) -> list[Guard]:
             name = inputs.finder.names.get(source.key, str(source)) if isinstance(source, Argument) else str(source)
             message = f"dimension {dim} of '{name}' was declared open, but the code takes only {value} for it"
             hint = f"Write it for any size ({name}.shape[{dim}]; -1 in a reshape), or declare the dimension as {value}."
-            location = recorder.settled_sizes.get(str(symbol))
+            location = recorder.symbolic.settled_sizes.get(str(symbol))
             raise refuse("SG303", message, location=location, hint=hint)
     guards: list[Guard] = []
     for guard in env.guards:

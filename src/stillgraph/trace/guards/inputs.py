@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, is_dataclass
 from typing import Any
 
@@ -12,38 +12,31 @@ import torch
 from torch import fx
 
 from stillgraph.core.diagnostics import refuse
-from stillgraph.core.parcel import is_parcels
 from stillgraph.program.context import current_context
 from stillgraph.program.facts.facts import fact
 from stillgraph.program.facts.info import info
-from stillgraph.program.facts.values import is_value
 from stillgraph.program.guards import (
     AliasGuard,
     ApartGuard,
-    Argument,
     Attribute,
-    Called,
     ConstantGuard,
-    Element,
     FactGuard,
     Guard,
     Held,
     IdentityGuard,
-    Item,
     KeysGuard,
     LengthGuard,
     Slot,
     Source,
-    TensorGuard,
     TypeGuard,
-    Upcoming,
-    item_of,
 )
 from stillgraph.program.program import Input
 from stillgraph.program.types import ListType
 from stillgraph.trace.code.frames import here
 from stillgraph.trace.fakes.symbolic import is_fake
 from stillgraph.trace.graph.recorder import Recorder
+from stillgraph.trace.guards.argument_structure import MUTABLE, endless, is_constant, parts_at, places_in, source_name
+from stillgraph.trace.guards.tensor_guards import could_be_one, tensor_guards
 from stillgraph.trace.heap.identities import AMBIGUOUS
 from stillgraph.trace.sources.sources import Finder
 from stillgraph.trace.torch_rules.tensor_classes import is_made_of_fakes, refuse_class
@@ -172,21 +165,21 @@ class Inputs:
         as_it_is = id(value) in self.as_they_are
         same = self._note_alias(value, source, dims)
         if same and (self.aliases_matter or as_it_is):
-            return value if as_it_is else recorder.fake_of(value)
+            return value if as_it_is else recorder.fakes.of(value)
         name = self._name(source)
         if any(dims):
             fake = recorder.symbolic.fake_dynamic(recorder.symbolic.apart(value) if same else value, dims, name)
             self._note_symbols(fake, source)
         else:
-            fake = recorder.symbolic.fake_apart(value) if same else recorder.fake_of(value)
+            fake = recorder.symbolic.fake_apart(value) if same else recorder.fakes.of(value)
         if same:
             self.passed_again = True
-            recorder.apart[id(fake)] = (fake, value)
+            recorder.fakes.apart[id(fake)] = (fake, value)
         else:
-            recorder.fakes[id(value)] = (value, fake)
-        recorder.reals.pop(id(fake), None)  # the user's code sees the fake itself
+            recorder.fakes.by_real[id(value)] = (value, fake)
+        recorder.fakes.reals.pop(id(fake), None)  # the user's code sees the fake itself
         if as_it_is:
-            recorder.reals[id(fake)] = value
+            recorder.fakes.reals[id(fake)] = value
         self.guards += tensor_guards(value, source, dims)
         self._add(Input(name, "argument", source, fake), value if as_it_is else fake)
         return value if as_it_is else fake
@@ -196,7 +189,7 @@ class Inputs:
         known = False
         matter = self.aliases_matter or id(value) in self.as_they_are
         for other, seen, free in self._tensors:
-            if other is value or _could_be_one(value, dims, other, free):
+            if other is value or could_be_one(value, dims, other, free):
                 known = known or other is value
                 guard = AliasGuard(seen, source, same=other is value)
                 if matter:
@@ -212,7 +205,7 @@ class Inputs:
             AliasGuard(source, place, same=False)
             for other, place in others
             for value, source, dims in self._tensors
-            if other is not value and _could_be_one(value, dims, other, (False,) * other.dim())
+            if other is not value and could_be_one(value, dims, other, (False,) * other.dim())
         ]
 
     def _note_symbols(self, fake: torch.Tensor, source: Source) -> None:
@@ -238,7 +231,7 @@ class Inputs:
         """What ``.grad`` of a tensor holds when the call begins; the program relies on there being one, or none."""
         recorder = self.recorder
         assert recorder is not None
-        real = recorder.from_before(fake)
+        real = recorder.fakes.real_of(fake)
         if real is None:  # made by the capture
             if info(fake).is_joined:
                 message = "grad is read of a tensor that is another one on each path, or comes out of a loop"
@@ -269,7 +262,7 @@ class Inputs:
         """Guards on the very tensors that the code keeps apart by identity, as keys or elements of a set."""
         recorder = self.recorder
         assert recorder is not None
-        hashed = {id(t): t for t in map(recorder.from_before, recorder.executed.hashed) if t is not None}
+        hashed = {id(t): t for t in map(recorder.fakes.real_of, recorder.executed.hashed) if t is not None}
         return [IdentityGuard(source, real) for real in hashed.values() for source in self._places_of(real)]
 
     def _places_of(self, real: torch.Tensor) -> list[Source]:
@@ -304,7 +297,7 @@ class Inputs:
             source = Held(f"constant_{len(self.inputs)}", value)
         else:
             self.guards += tensor_guards(value, source, (False,) * value.dim())
-        return self._add(Input(self._name(source), kind, source, recorder.fake_of(value)), value)
+        return self._add(Input(self._name(source), kind, source, recorder.fakes.of(value)), value)
 
     def _made_anew(self, value: torch.Tensor) -> fx.Node:
         """The node for a parameter that torch has made, unseen, of a tensor from before.
@@ -316,10 +309,10 @@ class Inputs:
         with torch._C.DisableTorchFunction():
             memory = value.detach()
         source = Held(f"constant_{len(self.inputs)}", memory)
-        node = self._add(Input(self._name(source), "tensor", source, recorder.fake_of(memory)), memory)
+        node = self._add(Input(self._name(source), "tensor", source, recorder.fakes.of(memory)), memory)
         made = recorder.root.graph.call_function(torch.nn.Parameter, (node, value.requires_grad))
-        made.meta.update(val=recorder.fake_of(value), location=here(), context=current_context())
-        for each in (value, recorder.fake_of(value)):
+        made.meta.update(val=recorder.fakes.of(value), location=here(), context=current_context())
+        for each in (value, recorder.fakes.of(value)):
             recorder.root.define(each, made)
         return made
 
@@ -361,95 +354,3 @@ class Inputs:
         return name
 
 
-def source_name(source: Source, finder: Finder) -> str:
-    """A source as a name for an input: an argument by its parameter, a parameter by its path in the module."""
-    if isinstance(source, Argument):
-        return finder.names.get(source.key, str(source.key) if isinstance(source.key, str) else f"arg{source.key}")
-    if isinstance(source, (Slot, Attribute)):
-        base = source_name(source.base, finder)
-        if isinstance(source, Attribute) and is_parcels(source.name):
-            return base
-        return source.name if base == "self" else f"{base}_{source.name}"
-    if isinstance(source, (Item, Upcoming)):
-        return f"{source_name(source.base, finder)}_{source.key if isinstance(source, Item) else source.position}"
-    if isinstance(source, (Called, Element)):
-        return source_name(source.base, finder)
-    return source.name
-
-
-MUTABLE = (list, dict, set, deque)
-_CONSTANTS = (int, float, complex, str, bytes, type(None), torch.dtype, torch.device, range, torch.Size)
-
-
-def is_constant(value: Any) -> bool:
-    """Whether a value is compared with ``==``."""
-    if isinstance(value, slice):
-        return all(map(is_constant, (value.start, value.stop, value.step)))
-    return isinstance(value, _CONSTANTS) or is_value(value)
-
-
-def parts_at(value: Any, source: Source) -> list[tuple[Any, Source]] | None:
-    """What a container or dataclass holds, and where; None for anything that is passed on as it is."""
-    if isinstance(value, torch.Size) or (parts := split(value)) is None:
-        return None
-    if isinstance(value, dict):
-        return list(zip(parts.children, [item_of(value, source, key) for key in value], strict=True))
-    if parts.attributes:
-        return list(zip(parts.children, [Attribute(source, name) for name in parts.context], strict=True))
-    if isinstance(value, (list, tuple, deque)):
-        return [(child, item_of(value, source, index)) for index, child in enumerate(value)]
-    return None
-
-
-def endless(value: Any) -> set[int]:
-    """The ids of the containers and dataclasses, in a value, that lead to themselves or to others that do."""
-    found: set[int] = set()
-    seen: set[int] = set()
-
-    def look(value: Any, above: tuple[int, ...]) -> None:
-        key, parts = id(value), None if isinstance(value, torch.Tensor) else split(value)
-        if parts is None:
-            return
-        if key in above or key in found:
-            found.update(above)
-        elif key not in seen:
-            seen.add(key)
-            for child in parts.children:
-                look(child, (*above, key))
-
-    look(value, ())
-    return found
-
-
-def places_in(value: Any, source: Source) -> Iterator[tuple[Any, Source]]:
-    """A value, and everything inside it that could be told from another: tensors, containers, dataclasses."""
-    queue, seen = [(value, source)], set()
-    while queue:
-        value, source = queue.pop()
-        children = None if isinstance(value, torch.Tensor) else parts_at(value, source)
-        if isinstance(value, (torch.Tensor, *MUTABLE)) or children is not None:
-            yield value, source
-        if children is not None and id(value) not in seen:
-            seen.add(id(value))
-            queue += children
-
-
-def _could_be_one(left: torch.Tensor, free: tuple[bool, ...], right: torch.Tensor, free_too: tuple[bool, ...]) -> bool:
-    """Whether one tensor could be passed in place of both, as far as the guards on their metadata say."""
-    if left.dtype != right.dtype or left.dim() != right.dim():
-        return False
-    dims = zip(left.shape, right.shape, free, free_too, strict=True)
-    return all(size == other or one or another for size, other, one, another in dims)
-
-
-def tensor_guards(value: torch.Tensor, source: Source, symbolic: tuple[bool, ...]) -> list[Guard]:
-    """The metadata a program relies on; where the sizes are symbolic and the layout is the plain one, that it is."""
-    shape = tuple(None if s else d for s, d in zip(symbolic, value.shape))
-    dense = value.layout is torch.strided
-    plain = dense and any(symbolic) and value.is_contiguous()
-    strides = tuple(value.stride()) if dense and not plain else None
-    kind, dtype, device, lazy = type(value), value.dtype, value.device, (value.is_conj(), value.is_neg())
-    guard = TensorGuard(source, kind, dtype, device, shape, strides, value.requires_grad, lazy)
-    if not dense or (strides and not any(strides)):  # as torch says of what has no strides, or raises
-        return [guard, FactGuard(source, "layout", value.layout)]
-    return [guard, FactGuard(source, "is_contiguous", True)] if plain else [guard]

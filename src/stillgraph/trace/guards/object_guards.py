@@ -35,16 +35,10 @@ from stillgraph.program.guards import (
     UnsetGuard,
 )
 from stillgraph.trace.code.names import free_come_to, names_in_torch, names_of
-from stillgraph.trace.code.namespaces import (
-    class_attributes,
-    class_space,
-    classes_read,
-    file_of,
-    users_classes,
-)
+from stillgraph.trace.code.namespaces import class_attributes, class_space, classes_read, file_of, users_classes
 from stillgraph.trace.guards.collector import PLAIN
 from stillgraph.trace.guards.container_guards import ContainerGuards
-from stillgraph.trace.sources.sources import of_instance, slots
+from stillgraph.trace.sources.children import of_instance, slots
 
 
 @dataclass

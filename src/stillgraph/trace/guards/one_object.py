@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from stillgraph.program.guards import AliasGuard, ApartGuard, ConstantGuard, Guard, Held, IdentityGuard, Source
-from stillgraph.trace.guards.inputs import is_constant
+from stillgraph.trace.guards.argument_structure import is_constant
 
 _ONE_OF_A_KIND = (bool, type(None), enum.Enum, torch.dtype)
 

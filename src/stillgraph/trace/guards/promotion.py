@@ -14,15 +14,9 @@ from stillgraph.core.lookup import own_attributes
 from stillgraph.program.guards import Argument, Attribute, Cell, Global, Held, Item, Slot, Source, Upcoming
 from stillgraph.trace.guards.inputs import Inputs
 from stillgraph.trace.guards.knowledge import Knowledge
-from stillgraph.trace.heap.journal import (
-    AttributePlace,
-    CellPlace,
-    ContentsPlace,
-    GlobalPlace,
-    Journal,
-    Place,
-    kind_of_container,
-)
+from stillgraph.trace.heap.contents import kind_of_container
+from stillgraph.trace.heap.journal import Journal
+from stillgraph.trace.heap.places import AttributePlace, CellPlace, ContentsPlace, GlobalPlace, Place
 from stillgraph.trace.sources.sources import Finder
 from stillgraph.trace.values.containers import split
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import collections
 import contextvars
 import functools
 import gc
@@ -24,7 +23,6 @@ from stillgraph.core.parcel import Parcel
 from stillgraph.program.facts.module_tables import MODULE_TABLES
 from stillgraph.program.guards import (
     INNER,
-    AliasGuard,
     ApartGuard,
     Attribute,
     Called,
@@ -64,10 +62,11 @@ from stillgraph.trace.code.namespaces import (
 )
 from stillgraph.trace.effects.modules import global_hooks
 from stillgraph.trace.fakes.torch_settings import backend_settings
+from stillgraph.trace.guards.aliasing import cells_apart, containers_apart, opened_alike
 from stillgraph.trace.guards.object_guards import ObjectGuards, has_attribute, is_plainly_the_users
-from stillgraph.trace.heap.journal import MISSING
+from stillgraph.trace.heap.places import MISSING
+from stillgraph.trace.sources.kinds_of_objects import STEPS, is_machinery, steps_of
 from stillgraph.trace.sources.reads import Failure, code_file, variable_value
-from stillgraph.trace.sources.sources import STEPS, is_machinery, steps_of
 
 
 @dataclass
@@ -126,8 +125,17 @@ class WorldGuards(ObjectGuards):
         spaces = [MembersGuard(source, tuple(names.items())) for source, names in self.members.items()]
         lacking = [MissingGuard(source, tuple(names)) for source, names in self.missing.items()]
         apart = [ApartGuard(tuple(self._compared.values()))] if len(self._compared) > 1 else []
-        alike: list[Guard] = [*self._opened_alike(), *self._containers_apart(), *self._cells_apart()]
-        return [*self.guards.values(), *spaces, *lacking, *apart, *alike]
+        return [*self.guards.values(), *spaces, *lacking, *apart, *self._aliasing()]
+
+    def _aliasing(self) -> Iterator[Guard]:
+        """Which of the paths that the code reads by lead to one object, and which do not."""
+        yield from opened_alike(self._paths.get(key, ()) for key in {id(value) for value in self.opened.values()})
+        yield from containers_apart(self._reached.values(), self._may_be_told, by_keys=not self.partly)
+        yield from cells_apart(self._reached.values())
+
+    def _may_be_told(self, containers: Iterable[int]) -> bool:
+        """Whether the code can tell containers, given by their ids, from one another: it writes, or compares."""
+        return self.compares or any(("contents", key) in self.written for key in containers)
 
     def read_at(self, value: Any) -> Source | None:
         """The first of the paths by which the code reads an object; None where it comes to it by none."""
@@ -165,30 +173,6 @@ class WorldGuards(ObjectGuards):
     @functools.cached_property
     def _by_place(self) -> dict[Source, Any]:
         return {source: value for value, source in self.finder.everything()}
-
-    def _opened_alike(self) -> Iterator[AliasGuard]:
-        """That all paths to an object lead to one where it is another one in each call; `told` says what lies apart."""
-        for key in {id(value) for value in self.opened.values()}:
-            paths = [*self._paths.get(key, ())]
-            yield from (AliasGuard(paths[0], source, same=True) for source in paths[1:])
-
-    def _cells_apart(self) -> Iterator[ApartGuard]:
-        """That variables of functions made anew are different ones: the code may write to one and read another."""
-        places = [source for value, source in self._reached.values() if isinstance(value, types.CellType)]
-        if len(places) > 1:
-            yield ApartGuard(tuple(places))
-
-    def _containers_apart(self) -> Iterator[ApartGuard]:
-        """That containers and modules that look alike are not one, where the code can tell: it writes, or compares."""
-        alike: dict[Any, dict[int, Source]] = {}  # by what their own guards do not tell apart
-        for value, source in self._reached.values():
-            if isinstance(value, (list, dict, set, collections.deque, torch.nn.Module)):
-                keys = tuple(value) if isinstance(value, dict) and not self.partly else None
-                alike.setdefault((type(value), keys), {})[id(value)] = source
-        for places in alike.values():
-            told = self.compares or any(("contents", key) in self.written for key in places)
-            if told and len(places) > 1:
-                yield ApartGuard(tuple(places.values()))
 
     def _left_to_hooks(self, found: list[Any]) -> None:
         """What only hooks read, which autograd calls: it may change from call to call."""

@@ -17,7 +17,7 @@ from stillgraph.core.files import is_ours
 from stillgraph.core.location import Location
 from stillgraph.core.lookup import is_exactly
 from stillgraph.trace.code.frames import function_here, here
-from stillgraph.trace.heap.journal import AttributePlace
+from stillgraph.trace.heap.places import AttributePlace
 
 Line = Callable[[str], "Location | None"]  # of a place, what assigned it
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from stillgraph.trace.heap.journal import MISSING
+from stillgraph.trace.heap.places import MISSING
 
 
 @dataclass(frozen=True)

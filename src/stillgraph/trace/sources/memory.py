@@ -23,8 +23,8 @@ from stillgraph.core.location import Location
 from stillgraph.program.facts.fingerprints import fingerprint
 from stillgraph.program.guards import Source
 from stillgraph.trace.code.signals import Restart
-from stillgraph.trace.heap.journal import MISSING
-from stillgraph.trace.values.arrays import is_array
+from stillgraph.trace.heap.places import MISSING
+from stillgraph.trace.values.numpy_functions import is_array
 
 BUFFERS = (bytearray, array.array)
 _COPIED = 1 << 28  # bytes; of an array with more there is no copy: that it changes is seen, but cannot be put back

@@ -6,26 +6,15 @@ import collections
 import contextlib
 import contextvars
 import dataclasses
-import functools
 import itertools
 import os
-import sys
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from collections.abc import Set as AbstractSet
 from types import (
-    BuiltinFunctionType,
-    CellType,
     CodeType,
     FunctionType,
-    GetSetDescriptorType,
-    MappingProxyType,
-    MemberDescriptorType,
-    MethodDescriptorType,
-    MethodType,
-    MethodWrapperType,
     ModuleType,
-    WrapperDescriptorType,
 )
 from typing import Any
 
@@ -33,57 +22,29 @@ import torch
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.core.files import is_library, is_standard_library, is_torch
-from stillgraph.core.lookup import behind_proxy, class_member, exception_state, is_proxy, own_attributes, slot_value
+from stillgraph.core.lookup import behind_proxy, is_proxy, own_attributes
 from stillgraph.core.parcel import Parcel
-from stillgraph.program.facts.module_tables import HOOK_TABLES, MODULE_INTERNALS, MODULE_TABLES
-from stillgraph.program.guards import (
-    Argument,
-    Attribute,
-    Called,
-    Cell,
-    Element,
-    Global,
-    Held,
-    Item,
-    Slot,
-    Source,
-    Upcoming,
-    item_of,
-)
-from stillgraph.program.upcoming import LookAhead
+from stillgraph.program.guards import Argument, Attribute, Called, Cell, Element, Held, Item, Source, Upcoming
 from stillgraph.trace.code.members import Members
 from stillgraph.trace.code.names import names_of
-from stillgraph.trace.code.namespaces import (
-    class_space,
-    file_of,
-    module_attributes,
-    module_member,
-    users_classes,
-    variable,
-)
+from stillgraph.trace.code.namespaces import file_of, module_attributes, module_member, variable
 from stillgraph.trace.code.thread_objects import is_for_threads
+from stillgraph.trace.sources import children
+from stillgraph.trace.sources.children import of_instance
+from stillgraph.trace.sources.kinds_of_objects import (
+    ATOMS,
+    STEPS,
+    is_alive,
+    is_anew,
+    is_machinery,
+    is_opened_by_name,
+    is_unbound,
+    steps_of,
+)
 from stillgraph.trace.sources.memory import Memory
 from stillgraph.trace.sources.reads import variable_value
 
 _LIMIT = 3_000_000
-_ATOMS = (
-    int,
-    float,
-    complex,
-    bytes,
-    bool,
-    type(None),
-    torch.dtype,
-    torch.device,
-    ModuleType,
-    CodeType,
-    WrapperDescriptorType,
-    MethodDescriptorType,
-    GetSetDescriptorType,
-    MemberDescriptorType,
-)
-
-
 BUILT_IN = frozenset({list, tuple, dict, set, frozenset})
 """The exact types of what holds others and has no attributes of its own, as most objects in a long list of rows."""
 _LEADING = BUILT_IN | {torch.Tensor, torch.nn.Parameter}
@@ -216,7 +177,7 @@ class Finder:
             return source.value
         found = next((value for value, known in reversed(self._found.values()) if known == source), _NOTHING)
         if found is _NOTHING:
-            found = self._read(source)
+            found = children.read(source, self.value_at)
             self._push(found, source)
         return found
 
@@ -225,28 +186,6 @@ class Finder:
         wanted = dict.fromkeys(sources, _NOTHING)
         wanted.update((known, value) for value, known in self._found.values() if known in wanted)
         return [self.value_at(s) if wanted[s] is _NOTHING else wanted[s] for s in sources]
-
-    def _read(self, source: Source) -> Any:
-        match source:
-            case Attribute(base=base, name=name):
-                return getattr(self.value_at(base), name)
-            case Slot(base=base, table="__dict__", name=name):
-                return self.value_at(base).__dict__[name]
-            case Slot(base=base, table=table, name=name):
-                return self.value_at(base).__dict__[table][name]
-            case Item(base=base):
-                return source.of(self.value_at(base))
-            case Global(module=module, name=name):
-                return sys.modules[module].__dict__[name]
-            case Cell(cell=cell):
-                return cell.cell_contents
-            case Called(base=base):
-                return self.value_at(base)()
-            case Element(base=base, position=position):
-                return [*self.value_at(base)][position]
-            case Upcoming(base=base, position=position):
-                return LookAhead(self.value_at(base))[position]
-        raise KeyError(source)
 
     def is_passed(self, source: Source) -> bool:
         """Whether a path begins in a parcel, or at an item of an iterator: each call may find another object there."""
@@ -354,14 +293,14 @@ class Finder:
         if type(value) in _LEADING:
             return True
         if is_proxy(value):
-            return _is_alive(value)
+            return is_alive(value)
         if isinstance(value, ModuleType):
             self.modules[id(value)] = value
         if id(value) not in self.unopened and is_opened_by_name(value):
             self.unopened[id(value)] = (value, source)
             self._push_named(value, source, self._named)
         kind = type(value)
-        return not (isinstance(value, _ATOMS) or _is_unbound(value) or is_machinery(kind) or is_for_threads(kind))
+        return not (isinstance(value, ATOMS) or is_unbound(value) or is_machinery(kind) or is_for_threads(kind))
 
     def _push_cells(self, function: FunctionType, source: Source) -> None:
         if is_anew(function) and self.is_passed(source):
@@ -381,7 +320,7 @@ class Finder:
             self._walk_elements(value, source)
             return
         if isinstance(value, type):
-            self._walk_class(value, source)
+            self._push_all(children.of_class(value))
             if type(value) is not type:
                 self._push(type(value), source)
             return
@@ -390,9 +329,10 @@ class Finder:
             return
         self._push(type(value), source)
         if isinstance(value, torch.nn.Module):
-            self._walk_module(value, source)
+            self._push_all(children.of_module(value, source))
         elif isinstance(value, FunctionType):
-            self._walk_function(value, source)
+            self._push_cells(value, source)
+            self._push_all(children.of_function(value, source))
         elif type(value) in STEPS:
             for name, item in steps_of(value):
                 self._push(item, Attribute(source, name))
@@ -402,154 +342,31 @@ class Finder:
             self._push(value(), Called(source))
         else:
             self._walk_elements(value, source)
-            self._walk_instance(value, source)
+            if kind not in self._slots:
+                self._slots[kind] = children.slots(kind)
+            self._push_all(children.of_object(value, source, self._slots[kind]))
 
     def _walk_proxy(self, proxy: Any, source: Source) -> None:
         with contextlib.suppress(ReferenceError):
             self._push(behind_proxy(proxy), Attribute(Attribute(source, "__repr__"), "__self__"))
 
-    def _walk_elements(self, value: Any, source: Source) -> None:
-        if isinstance(value, (dict, MappingProxyType)):
-            self._walk_members(value, source)
-            for key, item in list(value.items()):
-                self._push(item, item_of(value, source, key))
-            if isinstance(value, collections.defaultdict):
-                self._push(value.default_factory, Attribute(source, "default_factory"))
-        elif isinstance(value, (set, frozenset)):
-            self._walk_set(value, source)
-        elif isinstance(value, (list, tuple, collections.deque)):
-            for index, item in enumerate(value):
-                self._push(item, item_of(value, source, index))
+    def _push_all(self, found: Iterable[tuple[Any, Source]]) -> None:
+        for value, source in found:
+            self._push(value, source)
 
-    def _walk_members(self, members: Iterable[Any], source: Source) -> None:
-        for position, member in enumerate(members):
-            if type(member) is not str:  # most keys are; saves making their paths
-                self._push(member, Element(source, position))
+    def _walk_elements(self, value: Any, source: Source) -> None:
+        if isinstance(value, (set, frozenset)):
+            self._walk_set(value, source)
+        else:
+            self._push_all(children.elements(value, source))
 
     def _walk_set(self, members: AbstractSet[Any], source: Source) -> None:
         for position, member in enumerate(members):
             if not (isinstance(member, type) and self._members.put_off(member, members)):
                 self._push(member, Element(source, position))
 
-    def _walk_function(self, function: FunctionType, source: Source) -> None:
-        self._push_cells(function, source)
-        for name in ("__defaults__", "__kwdefaults__"):
-            self._push(getattr(function, name), Attribute(source, name))
-        for name, item in function.__dict__.items():
-            self._push(item, Attribute(source, name))
 
-    def _walk_class(self, kind: type, source: Source) -> None:
-        for base in users_classes(kind):
-            file, space = file_of(base), class_space(base)
-            if is_torch(file) or is_standard_library(file):
-                continue
-            for name, member in list(vars(base).items()):
-                special = name.startswith("__") and name.endswith("__")
-                if not special or isinstance(member, (FunctionType, staticmethod, classmethod)):
-                    self._push(member, Item(space, name))
-
-    def _walk_module(self, module: torch.nn.Module, source: Source) -> None:
-        for table in MODULE_TABLES:
-            for name, item in module.__dict__.get(table, {}).items():
-                if item is not None:
-                    self._push(item, Slot(source, table, name))
-        if type(module) in _WRAPPERS:
-            return
-        for name, item in module.__dict__.items():
-            if name not in MODULE_INTERNALS or (name in HOOK_TABLES and item):
-                self._push(item, Slot(source, "__dict__", name))
-
-    def _walk_instance(self, value: Any, source: Source) -> None:
-        state = own_attributes(value)
-        if isinstance(state, dict):
-            for name, item in list(state.items()):
-                self._push(item, of_instance(value, source, name))
-        kind = type(value)
-        if kind not in self._slots:
-            self._slots[kind] = slots(kind)
-        for name in self._slots[kind]:
-            self._push(slot_value(value, name), Attribute(source, name))
-        for name, item in exception_state(value) if isinstance(value, BaseException) else ():
-            self._push(item, Attribute(source, name))
-
-
-def of_instance(value: Any, source: Source, name: str) -> Attribute | Slot:
-    """Where an object has an attribute of its own: to read one by its name may compute it, where it has it no more."""
-    computed = isinstance(class_member(type(value), name), functools.cached_property)
-    return Slot(source, "__dict__", name) if computed else Attribute(source, name)
-
-
-def is_anew(function: FunctionType) -> bool:
-    """Whether a function is one that its place makes anew whenever it is come to; one with a name of its own stays."""
-    return "<locals>" in function.__qualname__ or function.__name__ == "<lambda>"
-
-
-def slots(kind: type) -> list[str]:
-    """The attributes that objects of a class keep outside their dictionary (``__slots__``)."""
-    members = ((name, member) for base in users_classes(kind) for name, member in vars(base).items())
-    named = [name for name, member in members if isinstance(member, MemberDescriptorType)]
-    return [name for name in named if isinstance(class_member(kind, name), MemberDescriptorType)]
-
-
-def _is_unbound(value: Any) -> bool:
-    """Whether it is a function of Python's without an object that has a state (``math.sqrt``, ``dict.get``)."""
-    return isinstance(value, BuiltinFunctionType) and isinstance(value.__self__, (type, ModuleType, type(None)))
-
-
-def _is_alive(proxy: Any) -> bool:
-    try:
-        return behind_proxy(proxy) is not None
-    except ReferenceError:
-        return False
-
-
-def is_machinery(kind: type) -> bool:
-    """Whether objects of a class are ours, torch's (but for those that people keep state in) or log what happens."""
-    module = f"{kind.__module__}."
-    if issubclass(kind, tuple) or kind is Parcel:
-        return False
-    if not module.startswith(("torch.", "stillgraph.", "logging.")) or issubclass(kind, _STATE_OF_TORCH):
-        return False
-    return not module.startswith(("torch.optim.", "torch.utils.data.", "torch.distributions.", "stillgraph.demo."))
-
-
-def is_opened_by_name(value: Any) -> bool:
-    """Whether it is a logger or handler, a static function, or an object of torch's that people may use."""
-    module = f"{type(value).__module__}."  # of some classes of C's it is no text
-    if not module.startswith(("torch.", "logging.", "stillgraph.api.")) or module.startswith("torch._"):
-        return False
-    return is_machinery(type(value)) and not isinstance(value, type) and type(own_attributes(value)) is dict
-
-
-_STATE_OF_TORCH = (torch.Tensor, torch.nn.Module, torch.amp.GradScaler)
 _NOTHING = object()
 # Of Python's own, which programs change:
 _LISTS = {("sys", "argv"), ("sys", "path"), ("warnings", "filters"), ("logging", "root")}
 _ALIASED = (torch.Tensor, torch.nn.Module, list, dict, set, collections.deque)
-_VIEWED: tuple[dict[Any, Any], ...] = ({}, collections.OrderedDict())  # whose views are of classes of their own
-STEPS: dict[type, tuple[str, ...]] = {
-    functools.partial: ("func", "args", "keywords"),
-    functools.cached_property: ("func",),
-    MethodType: ("__self__", "__func__"),
-    BuiltinFunctionType: ("__self__",),
-    MethodWrapperType: ("__self__",),
-    classmethod: ("__func__",),
-    staticmethod: ("__func__",),
-    property: ("fget",),
-    CellType: ("cell_contents",),
-    **{type(view): ("mapping",) for held in _VIEWED for view in (held.keys(), held.values(), held.items())},
-}
-
-
-
-def steps_of(value: Any) -> Iterator[tuple[str, Any]]:
-    """The attributes by which an object of Python's own leads on; an empty cell leads nowhere."""
-    for name in STEPS.get(type(value), ()):
-        try:
-            yield name, getattr(value, name)
-        except ValueError:
-            continue
-
-
-# What these note about the module they wrap is no way to it: they keep lists of its parameters, which grow stale.
-_WRAPPERS = (torch.nn.parallel.DistributedDataParallel,)

@@ -50,7 +50,7 @@ def deep_copied(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
     if id(tensor) in memo:
         return memo[id(tensor)]
     fake = recorder.to_fake(tensor)
-    real = recorder.from_before(tensor)
+    real = recorder.fakes.real_of(tensor)
     _require_plain(recorder, tensor, fake, real)
     _require_apart(copying_of(memo).sources, real)
     copying_of(memo).sources.append(tensor if real is None else real)
@@ -106,7 +106,7 @@ def _is_strided(value: Any) -> bool:
 def shallow(recorder: Recorder, tensor: torch.Tensor) -> Any:
     """``copy.copy(tensor)``: another leaf with the same memory."""
     fake = recorder.to_fake(tensor)
-    _require_plain(recorder, tensor, fake, recorder.from_before(tensor))
+    _require_plain(recorder, tensor, fake, recorder.fakes.real_of(tensor))
     needs_gradient = recorder.__torch_function__(_REQUIRES_GRAD, (), (tensor,))
     copy = recorder.record(_T.detach, (tensor,), {})
     return recorder.__torch_function__(_T.requires_grad_, (), (copy,)) if needs_gradient else copy

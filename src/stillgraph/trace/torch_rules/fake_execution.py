@@ -8,7 +8,7 @@ import inspect
 import re
 from collections.abc import Callable
 from types import FunctionType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.utils._pytree import tree_leaves
@@ -18,9 +18,9 @@ from stillgraph.program.attention import IN_PARTS
 from stillgraph.trace.code.frames import here
 from stillgraph.trace.fakes.node_naming import name_of
 from stillgraph.trace.fakes.older_torch import WITHOUT_ASKING
+from stillgraph.trace.fakes.shape_environment import WANTS_INTEGERS
 from stillgraph.trace.fakes.symbolic import (
     DATA_DEPENDENT,
-    WANTS_INTEGERS,
     GuardOnDataDependentSymNode,
     Symbolic,
     UnsupportedFakeTensorException,
@@ -28,6 +28,10 @@ from stillgraph.trace.fakes.symbolic import (
     kernels_in_python,
 )
 from stillgraph.trace.torch_rules.trials import NoForm, by_trial
+from stillgraph.trace.values.operands import require_one_kind
+
+if TYPE_CHECKING:
+    from stillgraph.trace.graph.recorder import Recorder
 from stillgraph.trace.values.numbers import StagedNumber
 
 _PART = "A part of a fixed length is t[i + torch.arange(n)], or torch.narrow(t, 0, i, n)."
@@ -183,7 +187,7 @@ def takes_no_number(error: Exception, given: Any) -> bool:
     told = str(error)
     if _NAMED.search(told) is not None:
         return True
-    staged = any(isinstance(leaf, StagedNumber) for leaf in torch.utils._pytree.tree_leaves(given))
+    staged = any(isinstance(leaf, StagedNumber) for leaf in tree_leaves(given))
     return staged and "INTERNAL ASSERT FAILED" in told
 
 
@@ -191,3 +195,23 @@ def misreads_number(func: Any) -> BaseException:
     """The refusal of a call that takes no stand-in for a number of this type."""
     message = f"{name_of(func)} takes no such number that only the run knows"
     return refuse("SG301", message, location=here(), kind=MisreadError)
+
+
+def require_fit(recorder: Recorder, error: Exception, func: Any, args: Any, kwargs: Any) -> None:
+    """Refuse a call that fails only because numbers or sizes in it are those of the run.
+
+    Args:
+        recorder: the capture.
+        error: what torch raises.
+        func: what is called.
+        args: with what.
+        kwargs: and by which names.
+    """
+    given = (args, kwargs)
+    require_one_kind(tree_leaves(given), "is given to torch")
+    if isinstance(error, RuntimeError) and wants_plain_sizes(error):
+        recorder.needs_value(given)
+        raise takes_no_such_size(func) from error
+    if takes_no_number(error, given):
+        recorder.needs_value(given)
+        raise misreads_number(func) from error

@@ -14,15 +14,16 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import fx
-from torch.autograd.graph import GradientEdge, Node
+from torch.autograd.graph import GradientEdge
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.program.facts.info import info, mark
 from stillgraph.program.types import TensorType
 from stillgraph.trace.code.frames import here
-from stillgraph.trace.fakes.symbolic import is_fake, is_hidden
-from stillgraph.trace.heap.journal import MISSING
+from stillgraph.trace.fakes.symbolic import is_fake
+from stillgraph.trace.heap.places import MISSING
 from stillgraph.trace.torch_rules import sparse
+from stillgraph.trace.torch_rules.autograd_graph import Reach, accumulates, reach_of, requirement_differs
 from stillgraph.trace.torch_rules.hidden_inputs import HiddenInputs
 
 if TYPE_CHECKING:
@@ -129,88 +130,12 @@ def _write(recorder: Recorder, fake: torch.Tensor, value: Any) -> None:
     recorder.journal.write(place, value)
 
 
-# ---- autograd's graph
-@dataclass(frozen=True)
-class _Reach:
-    """What a backward pass from some tensors comes by.
-
-    Attributes:
-        nodes: of autograd's graph.
-        certain: whether that is all: the graph does not end at a value that a branch, loop or gradient left, and no
-            function of the user's may hold back a gradient.
-    """
-
-    nodes: frozenset[Node]
-    certain: bool
-
-    def meets(self, tensor: torch.Tensor) -> bool:
-        """Whether a backward pass comes by a tensor, as far as the graph tells."""
-        return _node_of(tensor) in self.nodes
-
-
-def _node_of(fake: torch.Tensor) -> Node | None:
-    """Autograd's node of a tensor; None if no gradient ever reaches it, whatever its ``requires_grad`` says."""
-    if not fake.requires_grad:
-        return None
-    try:
-        return torch.autograd.graph.get_gradient_edge(fake).node
-    except (AssertionError, RuntimeError):  # a view made under `no_grad`, and one that was then written
-        return None
-
-
-def _reach(roots: Iterable[torch.Tensor]) -> _Reach:
-    with torch._C.DisableTorchFunction():
-        todo = [node for node in map(_node_of, roots) if node is not None]
-        found: set[Node] = set()
-        certain = True
-        while todo:
-            node = todo.pop()
-            if node in found:
-                continue
-            found.add(node)
-            variable = getattr(node, "variable", None)
-            certain = (
-                certain and not is_hidden(variable) and not isinstance(node, torch.autograd.function.BackwardCFunction)
-            )
-            todo.extend(after for after, _ in node.next_functions if after is not None)
-    return _Reach(frozenset(found), certain)
-
-
-def requirement_differs(fake: torch.Tensor) -> bool:
-    """Whether ``requires_grad`` depends on the path: that of the tensor itself, or of all that it was computed from."""
-    if info(fake).grad_differs:
-        return True
-    with torch._C.DisableTorchFunction():
-        todo = [_node_of(fake)]
-        found: set[Node | None] = {None}
-        differs = False
-        while todo:
-            node = todo.pop()
-            if node in found or node is None:
-                continue
-            found.add(node)
-            variable = getattr(node, "variable", None)
-            if variable is not None and not info(variable).grad_differs:
-                return False
-            differs = differs or variable is not None
-            todo.extend(after for after, _ in node.next_functions)
-    return differs
-
-
-def _accumulates(fake: torch.Tensor) -> bool:
-    """Whether backward passes may leave a gradient in ``fake.grad``."""
-    try:
-        return fake.requires_grad and (fake.is_leaf or fake.retains_grad) and _node_of(fake) is not None
-    except RuntimeError:  # as in `_node_of`: autograd does not say whether such a view is a leaf
-        return False
-
-
 def _may_accumulate(recorder: Recorder, fake: torch.Tensor) -> bool:
     """The same, also of one that was computed before the call, and is to keep its gradient."""
-    if _accumulates(fake):
+    if accumulates(fake):
         return True
     with torch._C.DisableTorchFunction():
-        real = recorder.from_before(fake) if fake.requires_grad else None
+        real = recorder.fakes.real_of(fake) if fake.requires_grad else None
         return real is not None and real.requires_grad and real.retains_grad
 
 
@@ -241,17 +166,17 @@ def _like(recorder: Recorder, fake: torch.Tensor, node: fx.Node, create_graph: b
 
 def _gradient_now(recorder: Recorder, fake: torch.Tensor, create_graph: bool, may_be_none: bool) -> Any:
     """What ``.grad`` of a tensor holds at this point of the run."""
-    lifted = recorder.reals.get(id(fake), fake)  # now, where nothing has used the tensor so far
+    lifted = recorder.fakes.reals.get(id(fake), fake)  # now, where nothing has used the tensor so far
     node = recorder.emit("call_function", getattr, (lifted, "grad"), {})
     node.meta["bookkeeping"] = True
     return _like(recorder, fake, node, create_graph, may_be_none)
 
 
-def _goes_outside(recorder: Recorder, reach: _Reach) -> bool:
+def _goes_outside(recorder: Recorder, reach: Reach) -> bool:
     """Whether a backward pass comes by a tensor that was computed before the call: nobody knows from what."""
     with torch._C.DisableTorchFunction():
-        computed = [fake for real, fake in recorder.fakes.values() if real.grad_fn is not None]
-        computed += [fake for fake, real in recorder.apart.values() if real.grad_fn is not None]
+        computed = [fake for real, fake in recorder.fakes.by_real.values() if real.grad_fn is not None]
+        computed += [fake for fake, real in recorder.fakes.apart.values() if real.grad_fn is not None]
         return any(map(reach.meets, computed))
 
 
@@ -313,7 +238,7 @@ def _record_backward(
     recorder: Recorder, op: str, target: Any, args: Any, kwargs: Any, roots: list[Any], create_graph: Any, inputs: Any
 ) -> None:
     recorder.before_raise(None if recorder.has_callbacks() else RuntimeError)
-    reach = _reach(recorder.to_fake(root) for root in roots)
+    reach = reach_of(recorder.to_fake(root) for root in roots)
     with recorder.calling_autograd("backward()"):
         recorder.emit(op, target, args, kwargs)
     if _goes_outside(recorder, reach):
@@ -334,7 +259,7 @@ def _record_backward(
 
 def _may_be_dropped(recorder: Recorder, fake: torch.Tensor) -> bool:
     """Whether a hook of the user's is called when the gradient is there: a step in the backward pass may drop it."""
-    real = recorder.reals.get(id(fake))
+    real = recorder.fakes.reals.get(id(fake))
     return bool(getattr(real, "_post_accumulate_grad_hooks", None))
 
 
@@ -349,7 +274,7 @@ def _grad(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
         raise refuse("SG304", "torch.autograd.grad with is_grads_batched", location=here())
     recorder.before_raise(RuntimeError)
     wanted = [recorder.to_fake(tensor) for tensor in _tensors(inputs)]
-    reach = _reach(recorder.to_fake(output) for output in _tensors(outputs))
+    reach = reach_of(recorder.to_fake(output) for output in _tensors(outputs))
     if _goes_outside(recorder, reach):  # to an input's own history, which only the run has
         reach = replace(reach, certain=False)
     exact = _on_fakes(recorder, args, kwargs) if reach.certain and create_graph else None

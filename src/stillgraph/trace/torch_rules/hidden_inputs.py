@@ -37,7 +37,7 @@ class HiddenInputs(TorchDispatchMode):
         if is_fake(tensor):
             return tensor
         self.found[id(tensor)] = tensor
-        return self._recorder.fake_of(tensor)
+        return self._recorder.fakes.of(tensor)
 
     def become_inputs(self) -> None:
         """Let what was found be inputs of the program, guarded and known to what looks for gradients; none is read."""

@@ -31,7 +31,7 @@ def _cut(polyfill: Callable[..., Any]) -> Callable[..., Any]:
         known = type(dim) is int and -len(shape) <= dim < len(shape) and all(type(n) is int and n > 0 for n in how)
         if not known or not recorder.symbolic.is_newer(shape[dim], -1):
             return recorder.record(func, args, kwargs)
-        followed = cast("Session", recorder).convert(cast(FunctionType, polyfill))
+        followed = cast("Session", recorder).conversion.convert(cast(FunctionType, polyfill))
         with recorder:  # what it calls of torch is recorded
             return followed(tensor, *how, dim)
 

@@ -70,7 +70,7 @@ def varies(recorder: Recorder, tensor: Any) -> bool:
     if not isinstance(tensor, torch.Tensor):
         return False
     if not is_fake(tensor):  # one from before the call, which may have been given other memory since
-        tensor = recorder.fakes.get(id(tensor), (tensor, tensor))[1]
+        tensor = recorder.fakes.by_real.get(id(tensor), (tensor, tensor))[1]
     return info(tensor).layout_varies
 
 

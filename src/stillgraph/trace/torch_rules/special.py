@@ -1,47 +1,33 @@
 """Torch calls that need more than to be run on fake tensors and written down.
 
-`HANDLERS` maps a torch function to its handler ``(recorder, func, args, kwargs) -> result``. The rest are pieces the
-recorder is made of: how sequences of results are taken apart, what is asked of tensors.
+`HANDLERS` maps a torch function to its handler ``(recorder, func, args, kwargs) -> result``.
 """
 
 from __future__ import annotations
 
-import functools
 import operator
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch import fx
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.core.lookup import is_exactly
-from stillgraph.program.facts.info import info
 from stillgraph.program.types import ListType, NumberType
 from stillgraph.trace.code.frames import here, is_asked_by
 from stillgraph.trace.fakes.node_naming import as_node
-from stillgraph.trace.fakes.symbolic import is_fake, is_unknown
-from stillgraph.trace.torch_rules import (
-    composed,
-    gradients,
-    hooks,
-    in_parts,
-    layouts,
-    packed,
-    recurrent,
-    sparse,
-    tensor_queries,
-)
+from stillgraph.trace.fakes.symbolic import is_unknown
+from stillgraph.trace.torch_rules import composed, gradients, hooks, in_parts, packed, recurrent, sparse, tensor_queries
+from stillgraph.trace.torch_rules.autograd_graph import requirement_differs
 from stillgraph.trace.torch_rules.collectives import COLLECTIVES
 from stillgraph.trace.torch_rules.deep_copies import deep_copied
-from stillgraph.trace.torch_rules.fake_execution import takes_no_such_size, wants_plain_sizes
-from stillgraph.trace.torch_rules.gradients import read_gradient, write_gradient, write_require
-from stillgraph.trace.torch_rules.number_results import refuse_mixed
+from stillgraph.trace.torch_rules.tensor_attributes import read_shape
 from stillgraph.trace.torch_rules.tensor_classes import HANDLERS as CLASSES
+from stillgraph.trace.torch_rules.tensor_construction import from_data
 from stillgraph.trace.values import complexes
-from stillgraph.trace.values.arrays import StagedArray, is_array
+from stillgraph.trace.values.arrays import StagedArray
 from stillgraph.trace.values.lists import Leaf, StagedSpread
-from stillgraph.trace.values.numbers import StagedNumber, is_mixed, is_number, kind_of
+from stillgraph.trace.values.numbers import StagedNumber
 
 if TYPE_CHECKING:
     from stillgraph.trace.graph.recorder import Recorder
@@ -78,66 +64,6 @@ def refuse_relayout(recorder: Recorder, func: Any, args: tuple[Any, ...]) -> Non
         )
 
 
-# ---- arguments and results
-def rebuild_sequence(like: Any, items: list[Any]) -> Any:
-    """A tuple or list of ``like``'s type; sizes become plain tuples, because they may hold nodes or symbols."""
-    if isinstance(like, torch.Size) or type(like) is tuple:
-        return tuple(items)
-    if type(like) is list:
-        return items
-    if hasattr(like, "_fields"):
-        return type(like)(*items)
-    return type(like)(items)
-
-
-def fake_arguments(recorder: Recorder, func: Any, args: Any) -> Any:
-    """Arguments for the run on fakes: torch takes no symbolic integer as an index, any other has the same shape."""
-    if func not in (_T.__getitem__, _T.__setitem__):
-        return args
-    index = args[1]
-    whole = index if isinstance(index, tuple) else (index,)
-    if not any(_is_position(i) for i in whole):
-        return args
-    swapped = tuple(0 if _is_position(i) else i for i in whole)
-    return (args[0], swapped if isinstance(index, tuple) else swapped[0], *args[2:])
-
-
-def _is_position(index: Any) -> bool:
-    if isinstance(index, torch.Tensor):
-        return index.dim() == 0 and index.dtype in (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
-    return isinstance(index, torch.SymInt)
-
-
-def has_staged(result: Any) -> bool:
-    """Whether a result holds a tensor or a symbol."""
-    if isinstance(result, (torch.Tensor, torch.SymInt, torch.SymFloat, torch.SymBool)):
-        return True
-    return isinstance(result, (tuple, list)) and any(has_staged(item) for item in result)
-
-
-def bind_sequence(recorder: Recorder, result: Any, node: fx.Node) -> Any:
-    """Give each element of a tuple or list its own node."""
-    items = []
-    for index, item in enumerate(result):
-        if has_staged(item):
-            part = recorder.region.graph.call_function(operator.getitem, (node, index))
-            part.meta.update(node.meta, bookkeeping=True)
-            items.append(recorder.bind(item, part))
-        else:
-            items.append(item)
-    if isinstance(result, torch.Size):
-        return torch.Size(items)
-    if all(new is old for new, old in zip(items, result)):
-        return result
-    return rebuild_sequence(result, items)
-
-
-def forget_constant(result: torch.Tensor) -> None:
-    """Fake tensors remember small constants; what an arm then does to them could not be undone."""
-    if is_fake(result) and result.constant is not None:  # type: ignore[attr-defined]  # not in the stubs
-        result.constant = None  # type: ignore[attr-defined]  # not in the stubs
-
-
 def number_of_symbol(recorder: Recorder, symbol: Any) -> Any:
     """The staged number that the open region knows for one of torch's symbols."""
     region = recorder.region
@@ -147,105 +73,6 @@ def number_of_symbol(recorder: Recorder, symbol: Any) -> Any:
                 return value
         region = region.parent  # type: ignore[assignment]  # one of them holds it
     raise refuse("SG301", "a symbolic size of unknown origin is used", location=here())
-
-
-# ---- attributes of tensors
-PLAIN_ATTRIBUTES = frozenset(
-    {
-        "dtype",
-        "device",
-        "layout",
-        "ndim",
-        "requires_grad",
-        "is_leaf",
-        "grad_fn",
-        "names",
-        "is_cuda",
-        "is_cpu",
-        "is_meta",
-        "is_sparse",
-        "is_quantized",
-        "is_mkldnn",
-        "is_nested",
-        "is_xpu",
-        "is_mps",
-        "is_sparse_csr",
-        "is_vulkan",
-        "is_ipu",
-        "is_xla",
-        "is_hpu",
-        "is_mtia",
-        "is_maia",
-        "itemsize",
-        "output_nr",
-        "_version",
-        "_backward_hooks",
-        "name",
-        "_cdata",
-        "is_inference",
-        "retains_grad",
-        "volatile",
-        "_post_accumulate_grad_hooks",
-        "grad_dtype",
-    }
-)
-
-
-def read_attribute(recorder: Recorder, func: Any, tensor: Any) -> Any:
-    """``tensor.name``: metadata as it is, sizes as staged numbers, views (``T``, ``mT``, ``data``, …) recorded."""
-    name = func.__self__.__name__
-    fake = recorder.to_fake(tensor)
-    if name in ("requires_grad", "is_leaf", "grad_fn") and gradients.requirement_differs(fake):
-        raise refuse("SG301", f"{name} differs from path to path here", location=here())
-    if name in ("is_leaf", "grad_fn") and info(fake).is_joined and fake.requires_grad:
-        raise refuse("SG301", f"{name} is asked of what a branch or loop leaves", location=here())  # it may be a leaf
-    if name == "shape":
-        return read_shape(recorder, tensor, fake)
-    if name == "nbytes" and sparse.is_dense(fake):
-        return functools.reduce(operator.mul, read_shape(recorder, tensor, fake), fake.element_size())
-    if name in ("grad", "_grad"):
-        gradient = read_gradient(recorder, tensor)
-        if is_fake(gradient) and recorder.from_before(gradient) is None:
-            sparse.require_dense_gradient(recorder, fake)
-        return gradient
-    if name in tensor_queries.ATTRIBUTES:
-        result = tensor_queries.ask(recorder, name, tensor, func)
-    else:
-        result = _read_of_fake(recorder, func, fake)
-    if name in PLAIN_ATTRIBUTES or not has_staged(result):
-        return result
-    if name == "_base":
-        raise refuse("SG301", f"{name} of a tensor is read during capture", location=here())
-    return recorder.bind(result, recorder.emit("call_function", getattr, (tensor, name), {}))
-
-
-def _read_of_fake(recorder: Recorder, func: Any, fake: Any) -> Any:
-    try:
-        with recorder.symbolic.fake_mode:
-            return func(fake)
-    except RuntimeError as error:
-        if wants_plain_sizes(error):
-            raise takes_no_such_size(func) from error
-        raise
-
-
-def read_shape(recorder: Recorder, tensor: Any, fake: Any) -> torch.Size:
-    """``tensor.shape``; each dimension that is not known becomes a staged number."""
-    with torch._C.DisableTorchFunction():
-        shape = fake.shape
-    recorder.watch.size_read(recorder.locator.here(), shape)
-    if all(type(d) is int for d in shape):
-        return shape  # type: ignore[no-any-return]  # of Any
-    return torch.Size([d if type(d) is int else size_of(recorder, tensor, d, i) for i, d in enumerate(shape)])
-
-
-def size_of(recorder: Recorder, tensor: Any, size: torch.SymInt, dim: int) -> Any:
-    """``tensor.size(dim)`` where that is a symbol."""
-    if size.node.is_constant():
-        return size.node.maybe_as_int()
-    node = recorder.emit("call_method", "size", (tensor, dim), {})
-    node.meta["bookkeeping"] = True
-    return recorder.number(size, node)
 
 
 # ---- handlers
@@ -321,7 +148,7 @@ def _tolist(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
 def _numpy(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
     """``tensor.numpy()``; what eager refuses is refused with its words."""
     fake = recorder.to_fake(args[0])
-    if gradients.requirement_differs(fake):
+    if requirement_differs(fake):
         raise refuse("SG301", "requires_grad differs from path to path here", location=here())
     if fake.requires_grad and not kwargs.get("force"):
         message = "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead."
@@ -375,101 +202,6 @@ def _unbind(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
 
 def _run_only(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
     return func(*args, **kwargs)
-
-
-def _tensor(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
-    """``torch.tensor(data)`` and ``as_tensor``: staged elements are stacked, arrays become constants."""
-    data = args[0] if args else kwargs.get("data")
-    if isinstance(data, StagedArray):
-        shares = func in (torch.from_numpy, torch.as_tensor, torch.asarray) and not kwargs
-        return data.tensor if shares else recorder.record(torch.tensor, (data.tensor,), kwargs)
-    if isinstance(data, torch.Tensor):
-        return recorder.record(func, args, kwargs)
-    if isinstance(data, (tuple, list)) and _holds_staged(data):
-        return _stack(recorder, data, kwargs)
-    if is_number(data) and isinstance(data, StagedNumber):
-        return _scalar(recorder, data, kwargs)
-    if hasattr(data, "__array_interface__") or hasattr(data, "__array__"):
-        return of_array(recorder, func, data, args[1:], kwargs)
-    return recorder.record(func, args, kwargs)
-
-
-def of_array(recorder: Recorder, func: Any, array: Any, args: Any = (), kwargs: Any = None) -> Any:
-    """A tensor made of a numpy array that is known: each run makes it, unless it is the memory of one from outside."""
-    with torch._C.DisableTorchFunction():
-        made = func(array, *args, **(kwargs or {}))
-        needs_gradient, made = made.requires_grad, made.detach()
-        shared = is_array(array) and made.numel() > 0 and made.data_ptr() == array.ctypes.data
-        outside = shared and (recorder.is_outer(array) or recorder.memory.holds(array))
-        constant = made if outside else made.clone()
-    result = constant if outside else recorder.record(torch.clone, (constant,), {})
-    if shared:
-        recorder.memory.share(array, recorder.to_fake(result))
-    return recorder.__torch_function__(_T.requires_grad_, (), (result,)) if needs_gradient else result
-
-
-def _holds_staged(data: Any) -> bool:
-    if isinstance(data, (tuple, list)):
-        return any(_holds_staged(item) for item in data)
-    return isinstance(data, (torch.Tensor, StagedNumber))
-
-
-def _scalar(recorder: Recorder, number: Any, kwargs: dict[str, Any]) -> Any:
-    defaults = {bool: torch.bool, int: torch.int64, float: torch.get_default_dtype()}
-    dtype = kwargs.get("dtype")
-    if dtype is None and is_mixed(number):
-        raise refuse_mixed("decides the dtype of a tensor")
-    dtype = dtype or defaults[kind_of(number)]
-    device = kwargs.get("device")
-    fake = recorder.symbolic.empty((), dtype, torch.device(device or "cpu"), bool(kwargs.get("requires_grad")))
-    return recorder.bind(fake, recorder.emit("call_function", torch.tensor, (number,), kwargs))
-
-
-def _stack(recorder: Recorder, data: Any, kwargs: dict[str, Any]) -> Any:
-    """Nested lists with staged elements, as ``torch.tensor`` would read them: values only, no gradient."""
-
-    def do(function: Callable[..., Any], *args: Any, **options: Any) -> Any:
-        return recorder.record(function, args, options)
-
-    dtype = kwargs.get("dtype")
-    rows = [_element(recorder, item, {} if dtype is None else {"dtype": dtype}) for item in data]
-    if dtype is None:
-        dtype = functools.reduce(torch.promote_types, (recorder.to_fake(row).dtype for row in rows))
-    stacked = do(torch.stack, [do(_T.to, row, dtype) for row in rows])
-    if kwargs.get("device") is not None:
-        stacked = do(_T.to, stacked, kwargs["device"])
-    return do(_T.requires_grad_, stacked) if kwargs.get("requires_grad") else stacked
-
-
-def _element(recorder: Recorder, item: Any, wanted: dict[str, Any]) -> Any:
-    """One element of a nested list as a tensor."""
-    if isinstance(item, (tuple, list)):
-        return _stack(recorder, item, wanted)
-    if isinstance(item, torch.Tensor):
-        return recorder.record(_T.reshape, (recorder.record(_T.detach, (item,), {}), ()), {})
-    if isinstance(item, StagedNumber):
-        return _scalar(recorder, item, wanted)
-    return recorder.record(torch.tensor, (item,), {})
-
-
-def set_attribute(recorder: Recorder, func: Any, args: Any) -> None:
-    """``tensor.data = …``, ``tensor.requires_grad = …``: done to the fake, and recorded."""
-    name = func.__self__.__name__
-    if name in ("grad", "_grad"):
-        write_gradient(recorder, args[0], args[1])
-        return
-    if name == "requires_grad":
-        if not is_number(args[1]) or kind_of(args[1]) is not bool:
-            raise RuntimeError("requires_grad must be a bool")
-        write_require(recorder, args[0], args[1])
-        recorder.emit("call_function", setattr, (args[0], name, args[1]), {})
-        return
-    if recorder.region.parent is not None:
-        raise refuse("SG305", f"{name} of a tensor is set in a staged branch or loop", location=here())
-    with torch._C.DisableTorchFunction(), recorder.symbolic.fake_mode:
-        func(*recorder.to_fake(args))
-    node = recorder.emit("call_function", setattr, (args[0], name, args[1]), {})
-    layouts.hand_on(node, recorder.to_fake(args[0]))
 
 
 def _sized(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
@@ -532,10 +264,10 @@ HANDLERS: dict[Any, Callable[..., Any]] = {
     torch.is_nonzero: _is_nonzero,
     _T.is_nonzero: _is_nonzero,
     torch._is_all_true: _all_true,
-    torch.tensor: _tensor,
-    torch.as_tensor: _tensor,
-    torch.from_numpy: _tensor,
-    torch.asarray: _tensor,
+    torch.tensor: from_data,
+    torch.as_tensor: from_data,
+    torch.from_numpy: from_data,
+    torch.asarray: from_data,
     torch._C._set_grad_enabled: _run_only,
     **packed.HANDLERS,
     **recurrent.HANDLERS,

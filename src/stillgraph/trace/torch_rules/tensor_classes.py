@@ -41,7 +41,7 @@ def is_instance(recorder: Recorder, value: torch.Tensor, kinds: Any) -> bool:
     Raises:
         CaptureError: only the run knows.
     """
-    real = recorder.from_before(value)
+    real = recorder.fakes.real_of(value)
     if real is not None:
         return isinstance(real, kinds)
     kinds = _without_fakes(kinds)
@@ -69,7 +69,7 @@ def class_of_tensor(recorder: Recorder, value: torch.Tensor) -> type:
     Raises:
         CaptureError: only the run knows.
     """
-    real = recorder.from_before(value)
+    real = recorder.fakes.real_of(value)
     if real is not None:
         return type(real)
     if _of_classes_of_their_own(recorder):
@@ -89,7 +89,7 @@ def require_one_class(value: torch.Tensor) -> None:
 
 
 def _of_classes_of_their_own(recorder: Recorder) -> list[torch.Tensor]:
-    return [real for real, _ in recorder.fakes.values() if type(real) not in _PLAIN]
+    return [real for real, _ in recorder.fakes.by_real.values() if type(real) not in _PLAIN]
 
 
 def require_plain(recorder: Recorder, kind: Any) -> None:

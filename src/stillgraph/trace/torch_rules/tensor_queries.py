@@ -22,7 +22,7 @@ _T = torch.Tensor
 def ask(recorder: Recorder, name: str, tensor: torch.Tensor, read: Callable[[Any], Any]) -> Any:
     """What ``read`` gives for the fake of a tensor; for one from before the call it is noted, to be guarded."""
     fake = recorder.to_fake(tensor)
-    real = recorder.from_before(tensor)
+    real = recorder.fakes.real_of(tensor)
     if name == "_version":
         _require_first_version(recorder, fake, real)
     with torch._C.DisableTorchFunction(), recorder.symbolic.fake_mode:

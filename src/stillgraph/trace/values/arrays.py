@@ -23,6 +23,7 @@ from stillgraph.core.lookup import is_exactly
 from stillgraph.trace.code.frames import here
 from stillgraph.trace.fakes.symbolic import without_dispatch_modes
 from stillgraph.trace.values.numbers import Staged, StagedNumber
+from stillgraph.trace.values.numpy_functions import _module, counterpart
 
 
 class StagedArray(Staged):
@@ -195,7 +196,7 @@ def _calling(
         except Exception as error:  # of any kind: that of the layer, or of torch
             _fail_as_numpy(real, (*own, *args), kwargs)
             message = f"torch's numpy layer does not do what is asked of an array of the run ({error})"
-            raise refuse("SG310", message, location=here(), hint=_counterpart(real), kind=MisreadError) from error
+            raise refuse("SG310", message, location=here(), hint=counterpart(real), kind=MisreadError) from error
         return result if real is None else _of_the_same_kind(real, wanted, result)
 
     return call
@@ -283,7 +284,7 @@ def _of_the_same_kind(real: Any, wanted: Any, result: Any) -> Any:
     if is_array_ or isinstance(result, (StagedArray, tuple, list)):
         given = "what nobody can tell before the run" if wanted is _UNKNOWN else f"a {type(wanted).__name__}"
         message = f"numpy gives {given} here, torch's numpy layer a {_named(result)}"
-        raise refuse("SG310", message, location=here(), hint=_counterpart(real))
+        raise refuse("SG310", message, location=here(), hint=counterpart(real))
     return result
 
 
@@ -298,24 +299,7 @@ def _require_same_type(real: Any, wanted: Any, result: StagedArray) -> None:
     known = all(type(size) is int for size in shape)
     if wanted.dtype.name != mine or len(wanted.shape) != len(shape) or (known and wanted.shape != shape):
         message = f"numpy gives {wanted.dtype.name}{list(wanted.shape)} here, torch's numpy layer {mine}{list(shape)}"
-        raise refuse("SG310", message, location=here(), hint=_counterpart(real))
-
-
-_NAMED_OTHERWISE = {"percentile": "torch.quantile, with q / 100,"}
-
-
-def _counterpart(function: Any) -> str | None:
-    """What to write in place of a function of numpy's, where torch has it."""
-    name = getattr(function, "__name__", "")
-    known = _NAMED_OTHERWISE.get(name)
-    if known is None:
-        within = [part for part in (_module(function) or "").split(".")[1:] if part in ("fft", "linalg")]
-        place: Any = getattr(torch, within[0]) if within else torch
-        found = getattr(place, name, None)
-        if not callable(found):
-            return f"Use .to(torch.{name}) on the tensor itself." if isinstance(found, torch.dtype) else None
-        known = ".".join(["torch", *within[:1], name])
-    return f"Use {known} on the tensor itself, whose dtype and shape the program knows."
+        raise refuse("SG310", message, location=here(), hint=counterpart(real))
 
 
 def _handed_in(value: Any) -> Any:
@@ -360,27 +344,11 @@ def require_one_element(array: StagedArray, convert: Callable[[Any], Any]) -> No
         convert(_dummy(sys.modules["numpy"].ones, array))
 
 
-def is_array(value: Any) -> bool:
-    """Whether an object is one of numpy's arrays."""
-    numpy: Any = sys.modules.get("numpy")
-    return numpy is not None and issubclass(type(value), numpy.ndarray)  # the user's code is not to be asked
-
-
-def is_numpy(function: Any) -> bool:
-    """Whether a callable is one of numpy's."""
-    return any((module or "").split(".")[0] == "numpy" for module in (function.__class__.__module__, _module(function)))
-
-
 def refuse_numbers(values: Any) -> None:
     """To be called before code of numpy's gets values: an array cannot hold what stands for a number."""
     for value in torch.utils._pytree.tree_leaves(values):
         if isinstance(value, StagedNumber):
             value.recorder.number_meets_array(value)
-
-
-def _module(function: Any) -> str | None:
-    module = getattr(function, "__module__", None)
-    return module if isinstance(module, str) else None
 
 
 def call_numpy(function: Any, args: Any, kwargs: dict[str, Any]) -> Any:
@@ -397,5 +365,5 @@ def call_numpy(function: Any, args: Any, kwargs: dict[str, Any]) -> Any:
     found = _OF_OUR_OWN.get(name) or getattr(place, name, None)
     if found is None or isinstance(function, type):
         message = f"torch's numpy layer has no {name}, which is called on what only the run knows"
-        raise refuse("SG310", message, location=here(), hint=_counterpart(function))
+        raise refuse("SG310", message, location=here(), hint=counterpart(function))
     return _calling(found, function)(*args, **kwargs)

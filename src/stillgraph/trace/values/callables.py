@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from types import CellType, CodeType, FunctionType, MappingProxyType, MethodType
 from typing import Any
 
-from stillgraph.trace.heap.journal import MISSING
+from stillgraph.trace.heap.places import MISSING
 from stillgraph.trace.values.containers import Parts
 
 

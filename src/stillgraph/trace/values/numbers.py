@@ -10,7 +10,7 @@ import math
 import operator
 import sys
 from collections.abc import Callable
-from typing import Any, NoReturn, Protocol
+from typing import Any, NoReturn
 
 import torch
 
@@ -30,32 +30,21 @@ from stillgraph.trace.values.number_operands import (
     keeps_any_number,
     takes,
 )
+from stillgraph.trace.values.number_recorder import NumberRecorder
 from stillgraph.trace.values.operands import is_asked_itself, require_known, require_one_kind, unsupported
+from stillgraph.trace.values.operator_tables import (
+    BINARY,
+    COMPARISONS,
+    OF_COMPLEX,
+    OF_FLAGS,
+    OF_WHOLE_NUMBERS,
+    REFLECTED_COMPARISONS,
+    SLOTS,
+    UNARY,
+)
 
 SYMBOLIC_SHAPES = path_in_torch("fx", "experimental", "symbolic_shapes.py")
 """Where torch asks what it knows of its symbols."""
-
-
-class NumberRecorder(Protocol):
-    """What a staged number asks of the recorder it belongs to."""
-
-    def number_operation(self, function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
-        """Record ``function(*args)`` on numbers and return what stands for its result."""
-
-    def number_demanded(self, number: Any, what: str) -> Any:
-        """Python demands a concrete value: give one, or raise."""
-
-    def number_meets_array(self, number: Any) -> NoReturn:
-        """One of numpy's arrays or scalars would have to hold what stands for a number: raise."""
-
-    def complex_operation(self, function: Callable[..., Any], operands: tuple[Any, ...]) -> Any:
-        """Record ``function(*operands)``, of which some are complex numbers."""
-
-    def may_be_none(self, value: Any) -> bool:
-        """Whether a staged value may be ``None`` where we are."""
-
-    def repeated(self, items: Any, count: Any) -> Any:
-        """A list or tuple as often as only the run knows."""
 
 
 class Staged:
@@ -185,7 +174,7 @@ def _asks_first(number: Any, other: Any, method: str) -> bool:
 
 def _asked(number: Any, function: Callable[..., Any], other: Any, method: str, reflected: bool = False) -> Any:
     """What a number of a class with a ``method`` of its own makes of a number of the run."""
-    if function in _OF_FLAGS and keeps_any_number(other):
+    if function in OF_FLAGS and keeps_any_number(other):
         flag = number.recorder.number_operation(function, (other, number) if reflected else (number, other))
         if isinstance(flag, StagedNumber):
             let_kind_vary(flag)  # it is of the class of the flag
@@ -209,13 +198,13 @@ def by_kind(number: Any, function: Callable[..., Any], left: Any, right: Any) ->
             number.recorder.number_meets_array(number)
         if function is operator.mul and is_exactly(other, (list, tuple)):
             return number.recorder.repeated(other, number)
-        if function in _OF_COMPLEX and (type(other) is complex or isinstance(other, OfComplex)):
+        if function in OF_COMPLEX and (type(other) is complex or isinstance(other, OfComplex)):
             return number.recorder.complex_operation(function, (left, right))
         other = base_value(other)
         if other is None:
             return NotImplemented
     operands = (number, other) if left is number else (other, number)
-    if function in _OF_WHOLE_NUMBERS and any(kind_of(each) is float for each in operands):
+    if function in OF_WHOLE_NUMBERS and any(kind_of(each) is float for each in operands):
         unsupported(function, *operands)
     return number.recorder.number_operation(function, operands)
 
@@ -254,62 +243,11 @@ def _compared_by(number: Any, function: Callable[..., Any], other: Any, reflecte
 
 def _unary(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
     def method(self: Any) -> Any:
-        if function in _OF_WHOLE_NUMBERS and kind_of(self) is float:
+        if function in OF_WHOLE_NUMBERS and kind_of(self) is float:
             unsupported(function, self)
         return self.recorder.number_operation(function, (self,))
 
     return method
-
-
-BINARY: dict[str, Callable[[Any, Any], Any]] = {
-    "add": operator.add,
-    "sub": operator.sub,
-    "mul": operator.mul,
-    "truediv": operator.truediv,
-    "floordiv": operator.floordiv,
-    "mod": operator.mod,
-    "pow": operator.pow,
-    "lshift": operator.lshift,
-    "rshift": operator.rshift,
-    "and": operator.and_,
-    "or": operator.or_,
-    "xor": operator.xor,
-    "divmod": divmod,
-}
-_OF_COMPLEX = (operator.add, operator.sub, operator.mul, operator.truediv, operator.pow)
-_OF_FLAGS = (operator.and_, operator.or_, operator.xor)
-_OF_WHOLE_NUMBERS = (operator.lshift, operator.rshift, operator.and_, operator.or_, operator.xor, operator.invert)
-COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
-    "eq": operator.eq,
-    "ne": operator.ne,
-    "lt": operator.lt,
-    "le": operator.le,
-    "gt": operator.gt,
-    "ge": operator.ge,
-}
-REFLECTED_COMPARISONS = {
-    "__lt__": "__gt__",
-    "__gt__": "__lt__",
-    "__le__": "__ge__",
-    "__ge__": "__le__",
-    "__eq__": "__eq__",
-    "__ne__": "__ne__",
-}
-"""The method of the other operand that Python asks where the first knows no answer."""
-
-UNARY: dict[str, Callable[[Any], Any]] = {
-    "neg": operator.neg,
-    "pos": operator.pos,
-    "abs": operator.abs,
-    "invert": operator.invert,
-}
-
-
-SLOTS: dict[str, tuple[Callable[..., Any], bool]] = {
-    **{f"__{name}__": (function, False) for name, function in (*BINARY.items(), *COMPARISONS.items())},
-    **{f"__r{name}__": (function, True) for name, function in BINARY.items()},
-}
-"""What the methods of Python's numbers with one operand compute, and whether the number stands on the right."""
 
 
 def by_method(number: Any, name: str, other: Any) -> Any:

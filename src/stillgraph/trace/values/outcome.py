@@ -8,7 +8,7 @@ import torch
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.trace.code.frames import here
-from stillgraph.trace.values.numbers import BINARY, UNARY
+from stillgraph.trace.values.operator_tables import BINARY, UNARY
 
 _HINT = "Make the call outside the static function, and hand in what it gives."
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from stillgraph.program.constants import Known, is_constant
-from stillgraph.trace.heap.journal import MISSING
+from stillgraph.trace.heap.places import MISSING
 
 
 class Several:
@@ -21,6 +22,10 @@ class Several:
     def stillgraph_number(self) -> Any:
         """The staged number that says which entry of a table it is; None where others say it."""
         return None
+
+    def stillgraph_described(self, describe: Callable[[Any], str]) -> str:
+        """What messages say of it, where ``describe`` says it of any value."""
+        raise NotImplementedError
 
 
 def known_in(value: Any) -> tuple[Known, ...] | None:

@@ -16,8 +16,9 @@ from stillgraph.program.types import ObjectType
 from stillgraph.trace.code.frames import here
 from stillgraph.trace.values.containers import holds_staged
 from stillgraph.trace.values.filling import require_fits
-from stillgraph.trace.values.numbers import BINARY, COMPARISONS, UNARY, Staged, StagedNumber
+from stillgraph.trace.values.numbers import Staged, StagedNumber
 from stillgraph.trace.values.operands import is_asked_itself, unsupported
+from stillgraph.trace.values.operator_tables import BINARY, COMPARISONS, UNARY
 
 if TYPE_CHECKING:
     from stillgraph.trace.graph.recorder import Recorder

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from stillgraph.program.constants import Known
-from stillgraph.trace.control_flow.unjoined import Picked, Unjoined, alternatives, is_lost
+from stillgraph.trace.control_flow.joined.unjoined import Picked, Unjoined, alternatives, is_lost
 from stillgraph.trace.graph.recorder import Recorder
 from stillgraph.trace.heap.exits import EXITS, Exit
 from stillgraph.trace.values.numbers import StagedBool

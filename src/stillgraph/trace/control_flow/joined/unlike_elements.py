@@ -9,7 +9,7 @@ from typing import Any
 from stillgraph.core.diagnostics import Side
 from stillgraph.core.location import Location
 from stillgraph.program.types import JoinFailure
-from stillgraph.trace.control_flow.unjoined import describe
+from stillgraph.trace.control_flow.joined.descriptions import describe
 from stillgraph.trace.graph.recorder import Recorder
 from stillgraph.trace.heap.assigned import Line
 from stillgraph.trace.values.lists import Element, StagedSpread

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from stillgraph.program.types import JoinFailure
-from stillgraph.trace.control_flow.unjoined import is_leaf
+from stillgraph.trace.control_flow.joined.unjoined import is_leaf
 from stillgraph.trace.graph.recorder import Recorder
 from stillgraph.trace.values.containers import Parts, split
 from stillgraph.trace.values.lists import Element, StagedSpread, has_spread, is_mutable, kept_parts, mutable_parts

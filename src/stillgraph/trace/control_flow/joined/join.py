@@ -13,62 +13,30 @@ from stillgraph.core.diagnostics import Side
 from stillgraph.core.lookup import is_exactly
 from stillgraph.program.constants import Known
 from stillgraph.program.facts.info import info, mark
-from stillgraph.program.types import (
-    JoinFailure,
-    ListType,
-    NumberType,
-    TensorType,
-    Type,
-    join_types,
-    optional,
-    table_of,
-)
-from stillgraph.trace.control_flow.elements import View, freeze_elements, leading, refuse_changed, wants_columns
-from stillgraph.trace.control_flow.ruled_out import OnPath, narrowed
-from stillgraph.trace.control_flow.unjoined import (
-    TWO_TEXTS,
-    Stale,
-    Unjoined,
-    alternatives,
-    describe,
-    explain,
-    is_leaf,
-    is_lost,
-    named,
-)
-from stillgraph.trace.control_flow.unlike_elements import telling_elements
+from stillgraph.program.types import JoinFailure, ListType, NumberType, TensorType, Type, join_types, optional, table_of
+from stillgraph.trace.control_flow.joined.descriptions import TWO_TEXTS, describe
+from stillgraph.trace.control_flow.joined.elements import View, freeze_elements, leading, refuse_changed, wants_columns
+from stillgraph.trace.control_flow.joined.failure_sides import explain
+from stillgraph.trace.control_flow.joined.join_errors import named
+from stillgraph.trace.control_flow.joined.joined_containers import COMPLEX, JoinedContainers
+from stillgraph.trace.control_flow.joined.leaves import DEAD, Build, Leaves, Pair, has_leaf, is_empty
+from stillgraph.trace.control_flow.joined.ruled_out import OnPath, narrowed
+from stillgraph.trace.control_flow.joined.unjoined import Stale, Unjoined, alternatives, is_leaf, is_lost
+from stillgraph.trace.control_flow.joined.unlike_elements import telling_elements
 from stillgraph.trace.graph.recorder import Recorder
 from stillgraph.trace.heap.assigned import Line, nowhere
 from stillgraph.trace.heap.exits import Exit
-from stillgraph.trace.heap.identities import Origin
-from stillgraph.trace.heap.journal import MISSING, Place
-from stillgraph.trace.values.arrays import StagedArray
+from stillgraph.trace.heap.places import MISSING, Place
 from stillgraph.trace.values.callables import CALLABLES, callable_parts
-from stillgraph.trace.values.complexes import StagedComplex
 from stillgraph.trace.values.containers import Parts, complex_parts, holds_staged, instance_parts, split
-from stillgraph.trace.values.entries import Entry, alike, cover, is_keyed
-from stillgraph.trace.values.lists import (
-    Element,
-    StagedSpread,
-    columns,
-    structure,
-    types,
-)
+from stillgraph.trace.values.entries import Entry
+from stillgraph.trace.values.key_cover import alike, cover, is_keyed
+from stillgraph.trace.values.lists import Element, StagedSpread, columns, structure, types
 from stillgraph.trace.values.numbers import Staged, StagedNumber
 from stillgraph.trace.values.several import known_in
 
-
-class _Dead:
-    def __repr__(self) -> str:
-        return "<never reached>"
-
-
-DEAD = _Dead()  # what every place holds after a path that raises
-
 _MOST_CHOICES = 8
 
-Build = Callable[[Sequence[Any]], Any]
-Stood = Callable[[Any, Sequence[Any]], Any]  # of a joined container and the leaves: what it stands for, maybe itself
 
 
 def same_constant(left: Any, right: Any) -> bool:
@@ -87,41 +55,16 @@ def may_be_parameter(value: Any) -> bool:
     return isinstance(value, torch.nn.Parameter) or bool(info(value).parameters)
 
 
-def has_leaf(value: Any, view: View, inside: tuple[int, ...] = ()) -> bool:
-    """Whether a tensor, a number, an entry of a table or a list of unknown length is in a value, seen by ``view``."""
-    if isinstance(value, Unjoined):
-        return known_in(value) is not None
-    if value is None or is_leaf(value) or isinstance(value, StagedSpread):
-        return value is not None
-    parts = None if id(value) in inside else view(value)
-    return parts is not None and any(has_leaf(child, view, (*inside, id(value))) for child in parts.children)
-
-
-@dataclass(frozen=True, eq=False)
-class Pair:
-    """A leaf that two paths have to hand out, and the type that covers what they have."""
-
-    left: Any
-    right: Any
-    type: Type
-    place: str
-
-    def side(self, index: int) -> Any:
-        """What the left (0) or right (1) path has."""
-        return self.right if index else self.left
-
-
 @dataclass
 class Joiner:
     """Joins places one after another and collects the leaves that the two paths have to hand out.
 
-    ``pairs`` are those leaves. A leaf is a tensor, a number, None, `MISSING` (the
+    A leaf is a tensor, a number, None, `MISSING` (the
     path did not assign the variable) or `DEAD` (the path never arrives).
     """
 
     recorder: Recorder
     mark: int  # symbols made since are local to the paths
-    pairs: list[Pair] = field(default_factory=list)
     allow_unjoined: bool = True
     is_older: Callable[[Any], bool] = lambda value: False  # whether an object was there before the two paths
     when: tuple[str, str] = ("before the loop", "after an iteration")  # what messages call the two, if no arms
@@ -129,11 +72,21 @@ class Joiner:
     at: Place | None = None  # what is being joined: messages name it by the user's variables
     lines: tuple[Line, Line] = (nowhere, nowhere)  # where each path, or the entry and an iteration, assigned a place
     paths: tuple[OnPath, OnPath] | None = None  # within which the recorder answers as at the end of each path
-    _flag: int | None = None
     _open: set[tuple[int, int]] = field(default_factory=set)  # containers whose children are being joined
-    _joined: dict[tuple[int, int], Build] = field(default_factory=dict)  # mutable containers that met before
-    _partners: dict[tuple[int, int], int] = field(default_factory=dict)  # (side, container): what it met
-    _apart: set[int] = field(default_factory=set)  # containers with two names on one path that are two on the other
+    _leaves: Leaves = field(default_factory=Leaves)
+    _containers: JoinedContainers = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._containers = JoinedContainers(self.recorder, self._leaves, self.is_older)
+
+    def tell_older_by(self, is_older: Callable[[Any], bool]) -> None:
+        """From now on this says whether an object was there before the two paths."""
+        self.is_older = self._containers.is_older = is_older
+
+    @property
+    def pairs(self) -> list[Pair]:
+        """The leaves, in order."""
+        return self._leaves.pairs
 
     def join(self, left: Any, right: Any, place: str) -> Build:
         """How to build the joined value out of the instantiated ``pairs``.
@@ -197,13 +150,13 @@ class Joiner:
         self, left: Any, right: Any, first: tuple[Known, ...], second: tuple[Known, ...], place: str
     ) -> Build:
         """An entry of the table that has those of both; what one path alone leaves tells which path was taken."""
-        index = self._add(left, right, table_of(first, second), place)
+        index = self._leaves.add(left, right, table_of(first, second), place)
         told = [
             (side, mine[0])
             for side, (mine, other) in enumerate(((first, second), (second, first)))
             if len(mine) == 1 and mine[0] not in other
         ]
-        flag = self._take_flag(place) if told else index
+        flag = self._leaves.flag(place) if told else index
 
         def build(outs: Sequence[Any]) -> Any:
             for side, entry in told:
@@ -222,11 +175,11 @@ class Joiner:
             raise JoinFailure("SG204", f"{describe(value)} on one path only")
 
     def _join_containers(self, left: Any, right: Any, place: str) -> Build:
-        known = self._joined.get((id(left), id(right)))
+        known = self._containers.known(left, right)
         if known is not None:
             return known
         first, second = self._parts(left, 0), self._parts(right, 1)
-        if is_exactly(left, _COMPLEX) and is_exactly(right, _COMPLEX):
+        if is_exactly(left, COMPLEX) and is_exactly(right, COMPLEX):
             first, second = complex_parts(left), complex_parts(right)
         if first is not None and second is not None and wants_columns(first, second):
             return self._join_lists(left, right, first, second, place)
@@ -247,7 +200,11 @@ class Joiner:
             )
         with self._opened((id(left), id(right)), left), self._children_joined(first.type in CALLABLES):
             builds = [self.join(a, b, place + name) for a, b, name in zip(first.children, second.children, first.names)]
-        return self._remembered(left, right, place, lambda outs: first.rebuild([build(outs) for build in builds]))
+
+        def rebuild(outs: Sequence[Any]) -> Any:
+            return first.rebuild([build(outs) for build in builds])
+
+        return self._containers.joined(left, right, place, rebuild)
 
     @contextlib.contextmanager
     def _opened(self, key: tuple[int, int], value: Any) -> Iterator[None]:
@@ -266,116 +223,12 @@ class Joiner:
         if not all_of_them:
             yield
             return
-        before = self.allow_unjoined, self._flag, len(self.pairs), {**self._joined}, {**self._partners}, {*self._apart}
-        self.allow_unjoined = False
+        before, self.allow_unjoined = self.allow_unjoined, False
         try:
-            yield
-        except JoinFailure:  # what it holds has met nobody
-            _, self._flag, count, self._joined, self._partners, self._apart = before
-            del self.pairs[count:]
-            raise
+            with self._containers.tried():
+                yield
         finally:
-            self.allow_unjoined = before[0]
-
-    def _once(self, left: Any, right: Any, build: Build) -> Build:
-        """A build that gives one object however many places hold these two: two names stay names of one container."""
-        if isinstance(left, (tuple, slice, Exit, Entry, StagedArray)):
-            return build
-        for side, (mine, other) in enumerate(((left, right), (right, left))):
-            if left is DEAD or right is DEAD or is_empty(mine):
-                continue
-            if self._partners.setdefault((side, id(mine)), id(other)) != id(other):
-                self._apart.add(id(mine))
-        made: list[Any] = []
-
-        def build_once(outs: Sequence[Any]) -> Any:
-            if not made:
-                made.append(build(outs))
-                self.recorder.identities.meet(made[0], left, right)
-                for side in (left, right):
-                    self._remember_copy(made[0], side)
-                if {id(left), id(right)} & self._apart:
-                    self.recorder.identities.freeze(made[0])
-            return made[0]
-
-        self._joined[id(left), id(right)] = build_once
-        return build_once
-
-    def _remember_copy(self, made: Any, side: Any) -> None:
-        """Remember what a joined container may be, where one side is a copy."""
-        if id(side) in self.recorder.identities.copies:
-            self.recorder.identities.copy_of(made, [side])
-
-    def _remembered(self, left: Any, right: Any, place: str, build: Build) -> Build:
-        """A build whose result stands, on one path, for an object that was there before the two."""
-        if is_exactly(left, _COMPLEX):  # a number: nothing tells two of the same value apart
-            return build
-        build = self._once(left, right, build)
-        stood = (self._elsewhere(left, 0, right), self._elsewhere(right, 1, left))
-        stood = (stood[0] or self._stood_for(left, 0, place), stood[1] or self._stood_for(right, 1, place))
-        if self._are_before_the_call(left, right):
-            stood = (lambda joined, outs: left, lambda joined, outs: right)
-        if stood == (None, None):
-            return build
-        flag = self._take_flag(place)
-        return self._noting_origin(build, lambda joined, outs: _origin(joined, outs[flag], (left, right), stood, outs))
-
-    def _noting_origin(self, build: Build, origin: Stood) -> Build:
-        def build_from_outer(outs: Sequence[Any]) -> Any:
-            joined = build(outs)
-            self.recorder.identities.stands_for(origin(joined, outs))
-            return joined
-
-        return build_from_outer
-
-    def _are_before_the_call(self, *sides: Any) -> bool:
-        """Whether tuples and the like are but chosen from: each is found by a path, and may be asked to be that one."""
-        return all(isinstance(each, (tuple, slice)) and self.recorder.is_found(each) for each in sides)
-
-    def _stood_for(self, value: Any, side: int, place: str) -> Stood | None:
-        """What a container that a path left stands for: an object from before the two, or one by the path's own flag.
-
-        None is for a container that was certainly made on the path.
-        """
-        origin = value if isinstance(value, Origin) else self.recorder.identities.origins.get(id(value))
-        if origin is not value and (self.is_older(value) or self._is_from_before(value)):
-            return lambda joined, outs: value
-        if origin is None:
-            return None
-        held = (origin.left, origin.right)
-        left, right = (self._inside(v, side, place) if old else None for v, old in zip(held, origin.older))
-        if left is None and right is None:
-            return None
-        here, there = (DEAD, origin.flag) if side else (origin.flag, DEAD)
-        flag = self._add(here, there, NumberType(bool), place)
-        return lambda joined, outs: _origin(joined, outs[flag], held, (left, right), outs)
-
-    def _is_from_before(self, value: Any) -> bool:
-        """Whether it is a tuple from before the call: one that the code makes is told from none by what is in it."""
-        return isinstance(value, tuple) and self.recorder.is_outer(value)
-
-    def _inside(self, value: Any, side: int, place: str) -> Stood | None:
-        """As `_stood_for`, for what stands in another's origin: where the path has it elsewhere too, it is that one."""
-        stood = self._stood_for(value, side, place)
-        if isinstance(value, Origin) or self.is_older(value) or self._is_from_before(value):
-            return stood
-
-        def found(joined: Any, outs: Sequence[Any]) -> Any:
-            build = self._met(value, side)
-            if build is not None:
-                return build(outs)
-            self.recorder.identities.copy_of(joined, [value])
-            return joined if stood is None else stood(joined, outs)
-
-        return found
-
-    def _elsewhere(self, value: Any, side: int, other: Any) -> Stood | None:
-        """What one container of a path is that meets several of the other: the first of those joined ones."""
-        known = self._partners.get((side, id(value)))
-        if known is None or known == id(other) or self.is_older(value):
-            return None
-        build = self._joined[(known, id(value)) if side else (id(value), known)]
-        return lambda joined, outs: build(outs)
+            self.allow_unjoined = before
 
     def _join_lists(self, left: Any, right: Any, first: Parts, second: Parts, place: str) -> Build:
         """Lists of different length, or of a length that only the run knows."""
@@ -387,14 +240,14 @@ class Joiner:
             element = self.structure([*held[0], *held[1]])
         sides = [columns(element, children) for children in held]
         listed = map(ListType, types(element))
-        indices = [self._add(a, b, type_, place) for a, b, type_ in zip(*sides, listed)]
+        indices = [self._leaves.add(a, b, type_, place) for a, b, type_ in zip(*sides, listed)]
 
         def build(outs: Sequence[Any]) -> Any:
             spread = StagedSpread(element, tuple(outs[index] for index in indices))
             freeze_elements(self.recorder, spread, held, self.is_older)
             return first.type([*begin, spread])
 
-        return self._remembered(left, right, place, build)
+        return self._containers.joined(left, right, place, build)
 
     def structure(self, children: Sequence[Any]) -> Element:
         """The structure that covers elements that the paths put into a list.
@@ -417,10 +270,6 @@ class Joiner:
             return parts
         return callable_parts(value) or instance_parts(value)
 
-    def _take_flag(self, place: str) -> int:
-        """The index of the leaf that tells which path was taken."""
-        return self._add(True, False, NumberType(bool), place)
-
     def _one_sided(self, left: Any, right: Any, place: str, widen: Callable[[Type], Type]) -> Build:
         empty, value = (left, right) if is_empty(left) else (right, left)
         if is_empty(value):
@@ -430,13 +279,13 @@ class Joiner:
             if empty is DEAD and not isinstance(value, (torch.Tensor, StagedNumber, Unjoined)):
                 return lambda _: value
             return self._pair(left, right, widen(self.type_of(value, int(value is right))), place)
-        if empty is DEAD and (self.is_older(value) or self._is_from_before(value)):
+        if empty is DEAD and (self.is_older(value) or self._containers.is_from_before(value)):
             return lambda _: value
         if isinstance(value, StagedSpread):
             return self._one_sided_spread(empty is left, value, empty, place)
         parts = self._parts(value, int(value is right))
         if empty is DEAD and (parts is None or parts.attributes) and not holds_staged(value):
-            return self._where_met(value, int(value is right), lambda _: value)
+            return self._containers.where_met(value, int(value is right), lambda _: value)
         if parts is None:
             if empty is DEAD:
                 failure = JoinFailure("SG203", f"{describe(value)} that is made on one path holds values of that path")
@@ -449,7 +298,7 @@ class Joiner:
     def _one_sided_container(
         self, left: Any, right: Any, parts: Parts, place: str, widen: Callable[[Type], Type]
     ) -> Build:
-        known = self._joined.get((id(left), id(right)))
+        known = self._containers.known(left, right)
         if known is not None:
             return known
         on_left = is_empty(right)
@@ -464,35 +313,14 @@ class Joiner:
             return parts.rebuild([build(outs) for build in builds])
 
         if left is not DEAD and right is not DEAD:
-            return self._remembered(left, right, place, rebuild)
-        side = int(not on_left)
-        stood = None if isinstance(value, Unjoined) else self._stood_for(value, side, place)
-        once = self._once(left, right, rebuild)
-        alone = once if stood is None else self._noting_origin(once, stood)
-
-        build = self._where_met(value, side, alone)
-        self._joined[id(left), id(right)] = build
-        return build
-
-    def _where_met(self, value: Any, side: int, alone: Build) -> Build:
-        """The build of a container without a partner: where another place holds it with one, all places look there."""
-
-        def build(outs: Sequence[Any]) -> Any:
-            met = self._met(value, side) if (side, id(value)) in self._partners else None
-            return (met or alone)(outs)
-
-        return build
-
-    def _met(self, value: Any, side: int) -> Build | None:
-        """How a container is built that another place holds: it is to be one object wherever the path has it."""
-        other = self._partners.get((side, id(value)), id(DEAD))
-        return self._joined.get((other, id(value)) if side else (id(value), other))
+            return self._containers.joined(left, right, place, rebuild)
+        return self._containers.alone(left, right, place, rebuild, is_object=not isinstance(value, Unjoined))
 
     def _one_sided_spread(self, on_left: bool, spread: StagedSpread, empty: Any, place: str) -> Build:
         indices = []
         for column in spread.columns:
             left, right = (empty, column) if on_left else (column, empty)
-            indices.append(self._add(left, right, self.type_of(column), place))
+            indices.append(self._leaves.add(left, right, self.type_of(column), place))
 
         def build(outs: Sequence[Any]) -> Any:
             made = StagedSpread(spread.element, tuple(outs[index] for index in indices))
@@ -504,13 +332,13 @@ class Joiner:
     def _unjoined(self, left: Any, right: Any, place: str, failure: JoinFailure) -> Build:
         self.recorder.has_optionals = self.recorder.has_optionals or left is None or right is None
         self.recorder.has_unset = self.recorder.has_unset or left is MISSING or right is MISSING
-        flag = self._take_flag(place)
+        flag = self._leaves.flag(place)
         first = self._one_sided(left, DEAD, place, lambda type_: type_)
         second = self._one_sided(DEAD, right, place, lambda type_: type_)
         return lambda outs: Unjoined(outs[flag], first(outs), second(outs), place, failure)
 
     def _pair(self, left: Any, right: Any, type_: Type, place: str) -> Build:
-        index = self._add(left, right, type_, place)
+        index = self._leaves.add(left, right, type_, place)
         choices = self.recorder.choices_of(left), self.recorder.choices_of(right)
         if choices[0] and choices[1] and type_ == NumberType(int):
             return self._chosen(index, tuple(dict.fromkeys((*choices[0], *choices[1]))))
@@ -530,15 +358,6 @@ class Joiner:
             return outs[index]
 
         return build
-
-    def _add(self, left: Any, right: Any, type_: Type, place: str) -> int:
-        """The index of a leaf; there is one alone that tells which path was taken."""
-        if left is True and right is False:
-            if self._flag is not None:
-                return self._flag
-            self._flag = len(self.pairs)
-        self.pairs.append(Pair(left, right, type_, place))
-        return len(self.pairs) - 1
 
     def _as_its_path_knows(self, value: Any, side: int) -> Any:
         """A value without what it cannot be at the end of its path: one that it is on other paths alone, or None."""
@@ -575,22 +394,5 @@ class Joiner:
         return type_
 
 
-_COMPLEX = (complex, StagedComplex)
-
-
 def _are_unlike_callables(first: Parts, second: Parts) -> bool:
     return first.type in CALLABLES and first.context != second.context
-
-
-def is_empty(value: Any) -> bool:
-    """Whether a place holds nothing that could be handed out."""
-    return value is None or value is MISSING or value is DEAD
-
-
-def _origin(
-    joined: Any, flag: Any, held: tuple[Any, Any], stood: tuple[Stood | None, Stood | None], outs: Sequence[Any]
-) -> Origin:
-    """What a joined container stands for, where ``held`` is what the two paths had."""
-    found = [joined if each is None else each(joined, outs) for each in stood]
-    left, right = (side if each is joined else each for side, each in zip(held, found))
-    return Origin(joined, flag, left, right, (found[0] is not joined, found[1] is not joined))

@@ -1,11 +1,10 @@
-"""Two values without a join, and what messages say of them."""
+"""Two values without a join: whatever is done with them is done for each."""
 
 from __future__ import annotations
 
 import collections
 import functools
 import operator
-import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from types import FunctionType
@@ -13,18 +12,18 @@ from typing import Any, NoReturn
 
 import torch
 
-from stillgraph.core.diagnostics import CaptureError, Refusal, Side, refusal, refuse
-from stillgraph.core.files import is_our_module
-from stillgraph.core.location import Location
+from stillgraph.core.diagnostics import CaptureError, Refusal, refuse
 from stillgraph.core.lookup import is_exactly
 from stillgraph.program.constants import Known, is_constant, united
-from stillgraph.program.types import JoinFailure, show_shape
+from stillgraph.program.types import JoinFailure
 from stillgraph.trace.code.frames import here, name_of
-from stillgraph.trace.graph.recorder import Recorder, current
-from stillgraph.trace.heap.assigned import Line, literal_before
-from stillgraph.trace.heap.journal import MISSING, AttributePlace, ContentsPlace, Place
-from stillgraph.trace.values.lists import StagedList, has_spread
-from stillgraph.trace.values.numbers import BINARY, COMPARISONS, UNARY, Staged, StagedNumber
+from stillgraph.trace.control_flow.joined.descriptions import describe
+from stillgraph.trace.control_flow.joined.join_errors import is_nameless, refuse_join
+from stillgraph.trace.graph.current import current
+from stillgraph.trace.heap.places import MISSING
+from stillgraph.trace.values.lists import StagedList
+from stillgraph.trace.values.numbers import StagedNumber
+from stillgraph.trace.values.operator_tables import BINARY, COMPARISONS, UNARY
 from stillgraph.trace.values.several import Several, known_in
 
 
@@ -75,9 +74,6 @@ def alternatives(value: Unjoined) -> Alternatives:
     return found if isinstance(found, Alternatives) else found.alternatives()
 
 
-ON_STACK = "a value on the stack"
-"""The name of a place that code has no name for."""
-
 _ALTERNATIVES = "stillgraph alternatives"  # no name that anybody writes as an attribute
 
 
@@ -99,6 +95,12 @@ class Unjoined(Several):
         first, second = known_in(alternatives(self).left), known_in(alternatives(self).right)
         return None if first is None or second is None else united(first, second)
 
+    def stillgraph_described(self, describe: Callable[[Any], str]) -> str:
+        """As `Several.stillgraph_described`."""
+        if is_lost(self):
+            return "a value that is used too late"
+        return f"{describe(alternatives(self).left)} or {describe(alternatives(self).right)}"
+
     def either(self, use: Callable[[Any], Any]) -> Any:
         """``use`` of the one value or of the other."""
         recorder = current()
@@ -118,7 +120,7 @@ class Unjoined(Several):
         """
         failure = alternatives(self).failure
         place = failure.place or alternatives(self).place
-        raise refuse_join((_is_nameless(place) and name_of(self)) or place, failure)
+        raise refuse_join((is_nameless(place) and name_of(self)) or place, failure)
 
     def __hash__(self) -> int:
         recorder = current()
@@ -299,6 +301,16 @@ class UnjoinedMethod:
         return self.value.either(lambda v: getattr(v, self.name)(*args, **kwargs))
 
 
+def is_leaf(value: Any) -> bool:
+    """Whether a value is one that the program computes: a tensor, a number, an entry of a table, or a list's column.
+
+    A number of a class derived from Python's is none: it is more than a number, such as a member of an `enum.IntEnum`.
+    """
+    if isinstance(value, (torch.Tensor, StagedList, StagedNumber)) or type(value) is Picked:
+        return True
+    return is_exactly(value, (bool, int, float))
+
+
 _BINARY = {**BINARY, "matmul": operator.matmul}
 _INPLACE = {
     "iadd": operator.iadd,
@@ -346,204 +358,3 @@ def _in_place(function: Callable[[Any, Any], Any], value: Any, other: Any) -> An
 
 
 _give_operators()
-
-
-def refuse_join(place: str, failure: JoinFailure) -> BaseException:
-    """The error for a place whose two values have no join."""
-    if failure.place is not None and not _is_nameless(failure.place):
-        place = failure.place
-    message = f"{failure.message.removesuffix('.')} (in {quoted(place)})"
-    return refuse(failure.code, message, location=here(), hint=_hint(place, failure), sides=failure.sides)
-
-
-def named(place: Place) -> str:
-    """A place by the variables of the function that is being run, where they lead to it."""
-    if isinstance(place, (AttributePlace, ContentsPlace)):
-        name = name_of(place.target)
-        if name is not None:
-            return f"{name}.{place.name}" if isinstance(place, AttributePlace) else name
-    return str(place)
-
-
-def is_result(place: str) -> bool:
-    """Whether a place is what a block gives: of a function, of a conditional expression."""
-    return place == "the result" or place.startswith("return")
-
-
-def _is_nameless(place: str) -> bool:
-    return is_result(place) or place.startswith(ON_STACK)
-
-
-def quoted(place: str) -> str:
-    """A place as messages name it."""
-    if is_result(place):
-        return f"the result{place.removeprefix('return').removeprefix('.value').removeprefix('the result')}"
-    nameless = re.fullmatch(r"an? (\w+)", place)
-    if nameless is not None:
-        return f"the {nameless[1]}"
-    argument = re.fullmatch(r"\['(\w+)'\](.*)", place)  # of a function that calls itself
-    return f"'{place}'" if argument is None else f"'{argument[1]}{argument[2]}'"
-
-
-_ON_PATHS = {
-    "SG201": "Give {place} the same number of dimensions on both paths (unsqueeze, reshape, keepdim=True), or return "
-    "from each path.",
-    "SG202": "Convert {place} on one of the paths with .to(...), so that both have the same dtype and device.",
-    "SG203": "Give {place} the same kind of value on both paths, or use a name of its own for each.",
-    "SG204": "Set {place} before the branch or loop, if only to None.",
-}
-_IN_LOOPS = {
-    "SG201": "Give {place} its final number of dimensions before the loop (with unsqueeze or reshape).",
-    "SG202": "Give {place} its final dtype and device before the loop, with .to(...).",
-    "SG205": "Give {place} a value of its final kind before the loop, or collect the values in a list with append.",
-    "SG203": "Give {place} a value of the same kind before the loop as after an iteration; collect what grows in a "
-    "list with append.",
-}
-
-
-_ONE_NAME = "Make a copy for one of the two names, or use one name for both."
-
-
-def _hint(place: str, failure: JoinFailure) -> str | None:
-    text = failure.hint or (_IN_LOOPS if failure.in_loop else _ON_PATHS).get(failure.code)
-    return None if text is None else text.format(place=quoted(place))
-
-
-def _hint_for(failure: JoinFailure, first: Any, second: Any) -> str | None:
-    """What to write instead, as far as the two values tell it: nothing is to be lost by it."""
-    if not isinstance(first, torch.Tensor) or not isinstance(second, torch.Tensor):
-        return None
-    with torch._C.DisableTorchFunction():
-        dtypes, ranks, shape = (first.dtype, second.dtype), (first.dim(), second.dim()), show_shape(tuple(first.shape))
-    if failure.code == "SG201" and failure.in_loop and ranks[0] > ranks[1]:
-        return _KEPT
-    if failure.code != "SG202" or dtypes[0] == dtypes[1]:
-        return None
-    wide = torch.promote_types(*dtypes)
-    if not failure.in_loop:
-        narrow = [str(dtype) for dtype in dtypes if dtype != wide]
-        return f"Convert {{place}} with .to({wide}) where it is {' or '.join(narrow)}, so that nothing is lost."
-    if wide == dtypes[0]:
-        changed = f"{{place}} begins as {wide}, and an iteration gives it {dtypes[1]}"
-        return f"{changed}: convert what it is given with .to({wide}), before the loop or in it."
-    made = f"torch.zeros({shape}, dtype={wide}) or " if "?" not in shape else ""
-    both = "" if wide == dtypes[1] else " and in it"
-    return f"Give {{place}} dtype {wide} before the loop{both} ({made}.to({wide})), so that nothing is lost."
-
-
-_KEPT = (
-    "Keep the dimension of {place} that an iteration gives up (keepdim=True, or an index i:i+1), or return from each "
-    "path separately."
-)
-
-
-def refuse_loop(failure: JoinFailure) -> CaptureError:
-    """The error for what a loop carries and one kind of value does not cover."""
-    place = failure.place or ""
-    message = failure.message.removesuffix(".")
-    if place and quoted(place) not in message:
-        message = f"{message} (in {quoted(place)})"
-    hint = _hint(place, failure) if place else _ONE_NAME if failure.code == "SG203" else None
-    return refusal(failure.code, message, location=here(), hint=hint, sides=failure.sides)
-
-
-def explain(
-    recorder: Recorder, failure: JoinFailure, place: str, *sides: tuple[str, Any, Line], in_loop: bool = False
-) -> None:
-    """Let a failure say what the two sides have and where they got it, unless it knows that of something in them."""
-    if in_loop and failure.code == "SG203" and _grows(place, sides[-1][1], sides[-1][2](place)):
-        failure.hint = _GROWING
-    if failure.sides:
-        return
-    inner = next((alternatives(value).failure for _, value, _ in sides if isinstance(value, Unjoined)), None)
-    if inner is not None and inner.sides:
-        failure.code, failure.message, failure.sides = inner.code, inner.message, inner.sides
-        failure.hint = inner.hint
-        named_better = inner.place is None or (is_result(inner.place) and "()" not in place)  # of calls, there is more
-        failure.place = place if named_better else inner.place
-        return
-    failure.place, failure.in_loop = place, in_loop
-    failure.hint = failure.hint or _hint_for(failure, *(value for _, value, _ in sides))
-    failure.sides = tuple(
-        Side(f"{who} {describe(value, True)}", line(place) or recorder.made_at(value) or literal_before(place, value))
-        for who, value, line in sides
-    )
-
-
-_GROWING = (
-    "{place} is put into what it becomes, so each iteration gives another structure: start with an empty list in its "
-    "place, and append to it what an iteration adds."
-)
-
-
-def _grows(place: str, after: Any, location: Location | None) -> bool:
-    """Whether a loop puts what a variable holds into the tuple, list or dict that it holds next."""
-    if not isinstance(after, (tuple, list, dict)) or location is None or not place.isidentifier():
-        return False
-    meant = (location.source_line() or "").encode()[location.column : location.end_column].decode(errors="ignore")
-    return re.search(rf"[(\[{{,:]\s*{place}\s*[)\]}},]", meant) is not None
-
-
-def is_leaf(value: Any) -> bool:
-    """Whether a value is one that the program computes: a tensor, a number, an entry of a table, or a list's column.
-
-    A number of a class derived from Python's is none: it is more than a number, such as a member of an `enum.IntEnum`.
-    """
-    if isinstance(value, (torch.Tensor, StagedList, StagedNumber)) or type(value) is Picked:
-        return True
-    return is_exactly(value, (bool, int, float))
-
-
-def _article(name: str) -> str:
-    return f"{'an' if name[0] in 'AEIOUaeio' else 'a'} {name}"
-
-
-def describe(value: Any, fully: bool = False) -> str:
-    """A value as messages name it; ``fully`` with what is in a tuple or dict."""
-    if isinstance(value, torch.Tensor):
-        with torch._C.DisableTorchFunction():
-            dtype = str(value.dtype).removeprefix("torch.")
-            return f"{_article(dtype)} tensor of shape {show_shape(tuple(value.shape))}"
-    if isinstance(value, StagedNumber):
-        return f"{_article(type(value).__name__.removeprefix('Staged').lower())} that only the run knows"
-    if isinstance(value, Unjoined):
-        if is_lost(value):
-            return "a value that is used too late"
-        return f"{describe(alternatives(value).left)} or {describe(alternatives(value).right)}"
-    if isinstance(value, (list, tuple, dict, set)):
-        return _describe_container(value, fully)
-    if value is MISSING:
-        return "nothing"
-    if value is None or (isinstance(value, (int, float, str)) and not isinstance(value, Staged)):
-        return repr(value)
-    if isinstance(value, FunctionType):
-        return "a lambda" if value.__name__ == "<lambda>" else f"the function '{value.__name__}'"
-    if isinstance(value, type):
-        return f"the class {value.__name__}"
-    if is_our_module(type(value).__module__):
-        return _OURS.get(type(value).__name__, "a value that only the run knows")
-    return _article(type(value).__name__)
-
-
-_OURS = {
-    "_Dead": "nothing, for it raises",
-    "Exit": "a result",
-    "StagedComplex": "a complex number that only the run knows",
-    "StagedText": "a string that only the run knows",
-    "StagedArray": "an ndarray that only the run knows",
-}
-TWO_TEXTS = "Python needs one text here, for a key, say: look the value up by a number, or return from each path."
-_MOST_SHOWN = 4
-
-
-def _describe_container(value: Any, fully: bool) -> str:
-    kind = _article(type(value).__name__)
-    if isinstance(value, (list, tuple)) and has_spread(value):
-        return f"{kind} of unknown length"
-    if not fully:
-        return f"{kind} of {len(value)}"
-    if isinstance(value, dict) and 0 < len(value) <= _MOST_SHOWN and all(isinstance(key, str) for key in value):
-        return f"{kind} with {'the key' if len(value) == 1 else 'the keys'} {', '.join(map(repr, value))}"
-    inner = [describe(item) for item in value] if isinstance(value, tuple) and 0 < len(value) <= _MOST_SHOWN else []
-    nested = any(isinstance(item, (list, tuple, dict, set)) for item in value)
-    return f"{kind} of {len(value)}" + (f" ({', '.join(inner)})" if inner and not nested else "")

@@ -1,0 +1,40 @@
+"""Exception handlers around what is being recorded: staged `try` statements, managers, loops that are tried."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+
+class Handlers:
+    """What a recorder knows of them."""
+
+    def __init__(self) -> None:
+        self.attempts: list[Any] = []  # the `try` statements whose bodies are being recorded, see `protected.Attempt`
+        self.unbound_behind: list[Any] = []  # variables of handlers at work, see `protected.unbound_behind`
+        self.unsettled: list[list[BaseException]] = []  # by a loop whose body is being tried: why paths in it fail
+        self.raising: dict[int, Any] = {}  # by exception: the `caught.Raisable` of one that had been raised before
+        self.handled_outside = _being_handled()
+        self.handled_before: list[BaseException] = []  # what a segment begins in the handlers of: another in each call
+        self.swallowing: list[int] = []  # by manager entered that may end an exception: how many attempts lie around
+        self.watching: list[int] = []  # the same, by manager of the user's that sees an exception go by
+
+    def path_fails(self, refusal: BaseException) -> None:
+        """Refuse a path that cannot be recorded; while a loop is tried, only once that is known of all iterations.
+
+        Raises:
+            Refusal: at once, outside of such loops.
+        """
+        if not self.unsettled:
+            raise refusal
+        self.unsettled[-1].append(refusal)
+
+
+def _being_handled() -> frozenset[int]:
+    """The ids of the exceptions in whose handlers a capture begins."""
+    found: list[int] = []
+    error = sys.exc_info()[1]
+    while error is not None and id(error) not in found:
+        found.append(id(error))
+        error = error.__context__
+    return frozenset(found)

@@ -1,0 +1,94 @@
+"""Construction of tensors from data (`torch.tensor`, `as_tensor`): of staged numbers, nested lists and arrays."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from stillgraph.trace.torch_rules.number_results import refuse_mixed
+from stillgraph.trace.values.arrays import StagedArray
+from stillgraph.trace.values.numbers import StagedNumber, is_mixed, is_number, kind_of
+from stillgraph.trace.values.numpy_functions import is_array
+
+if TYPE_CHECKING:
+    from stillgraph.trace.graph.recorder import Recorder
+
+_T = torch.Tensor
+
+
+def from_data(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
+    """``torch.tensor(data)`` and ``as_tensor``: staged elements are stacked, arrays become constants."""
+    data = args[0] if args else kwargs.get("data")
+    if isinstance(data, StagedArray):
+        shares = func in (torch.from_numpy, torch.as_tensor, torch.asarray) and not kwargs
+        return data.tensor if shares else recorder.record(torch.tensor, (data.tensor,), kwargs)
+    if isinstance(data, torch.Tensor):
+        return recorder.record(func, args, kwargs)
+    if isinstance(data, (tuple, list)) and _holds_staged(data):
+        return _stack(recorder, data, kwargs)
+    if is_number(data) and isinstance(data, StagedNumber):
+        return _scalar(recorder, data, kwargs)
+    if hasattr(data, "__array_interface__") or hasattr(data, "__array__"):
+        return of_array(recorder, func, data, args[1:], kwargs)
+    return recorder.record(func, args, kwargs)
+
+
+def of_array(recorder: Recorder, func: Any, array: Any, args: Any = (), kwargs: Any = None) -> Any:
+    """A tensor made of a numpy array that is known: each run makes it, unless it is the memory of one from outside."""
+    with torch._C.DisableTorchFunction():
+        made = func(array, *args, **(kwargs or {}))
+        needs_gradient, made = made.requires_grad, made.detach()
+        shared = is_array(array) and made.numel() > 0 and made.data_ptr() == array.ctypes.data
+        outside = shared and (recorder.is_outer(array) or recorder.memory.holds(array))
+        constant = made if outside else made.clone()
+    result = constant if outside else recorder.record(torch.clone, (constant,), {})
+    if shared:
+        recorder.memory.share(array, recorder.to_fake(result))
+    return recorder.__torch_function__(_T.requires_grad_, (), (result,)) if needs_gradient else result
+
+
+def _holds_staged(data: Any) -> bool:
+    if isinstance(data, (tuple, list)):
+        return any(_holds_staged(item) for item in data)
+    return isinstance(data, (torch.Tensor, StagedNumber))
+
+
+def _scalar(recorder: Recorder, number: Any, kwargs: dict[str, Any]) -> Any:
+    defaults = {bool: torch.bool, int: torch.int64, float: torch.get_default_dtype()}
+    dtype = kwargs.get("dtype")
+    if dtype is None and is_mixed(number):
+        raise refuse_mixed("decides the dtype of a tensor")
+    dtype = dtype or defaults[kind_of(number)]
+    device = kwargs.get("device")
+    fake = recorder.symbolic.empty((), dtype, torch.device(device or "cpu"), bool(kwargs.get("requires_grad")))
+    return recorder.bind(fake, recorder.emit("call_function", torch.tensor, (number,), kwargs))
+
+
+def _stack(recorder: Recorder, data: Any, kwargs: dict[str, Any]) -> Any:
+    """Nested lists with staged elements, as ``torch.tensor`` would read them: values only, no gradient."""
+
+    def do(function: Callable[..., Any], *args: Any, **options: Any) -> Any:
+        return recorder.record(function, args, options)
+
+    dtype = kwargs.get("dtype")
+    rows = [_element(recorder, item, {} if dtype is None else {"dtype": dtype}) for item in data]
+    if dtype is None:
+        dtype = functools.reduce(torch.promote_types, (recorder.to_fake(row).dtype for row in rows))
+    stacked = do(torch.stack, [do(_T.to, row, dtype) for row in rows])
+    if kwargs.get("device") is not None:
+        stacked = do(_T.to, stacked, kwargs["device"])
+    return do(_T.requires_grad_, stacked) if kwargs.get("requires_grad") else stacked
+
+
+def _element(recorder: Recorder, item: Any, wanted: dict[str, Any]) -> Any:
+    """One element of a nested list as a tensor."""
+    if isinstance(item, (tuple, list)):
+        return _stack(recorder, item, wanted)
+    if isinstance(item, torch.Tensor):
+        return recorder.record(_T.reshape, (recorder.record(_T.detach, (item,), {}), ()), {})
+    if isinstance(item, StagedNumber):
+        return _scalar(recorder, item, wanted)
+    return recorder.record(torch.tensor, (item,), {})
