@@ -28,9 +28,9 @@ from stillgraph.deploy.description.wishes import Wishes
 from stillgraph.deploy.exporting.shared_state import read_as_constants
 from stillgraph.operators.torch.torchscript import refuse_module
 from stillgraph.program.facts.module_tables import entered
-from stillgraph.program.guards import Argument, Source
 from stillgraph.program.input_spec import Dim, InputSpec
 from stillgraph.program.program import Program
+from stillgraph.program.sources import Argument, Source
 from stillgraph.report.artefacts import Artefacts
 from stillgraph.report.coverage import Coverage
 from stillgraph.report.coverage import coverage as summed_up

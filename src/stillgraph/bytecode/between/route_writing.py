@@ -19,8 +19,10 @@ from stillgraph.bytecode.segments.called import SHOWING_VARIABLES, keywords_at
 from stillgraph.bytecode.segments.layouts import COUNTS, FrameLayout, Layout
 from stillgraph.bytecode.segments.lifetimes import is_missed
 from stillgraph.core.parcel import Parcel
+from stillgraph.operators.objects.attribute_stores import set_attr
 from stillgraph.operators.objects.attributes import attr
-from stillgraph.operators.objects.stores import item, set_attr, set_item
+from stillgraph.operators.objects.stores import set_item
+from stillgraph.operators.objects.subscripts import item
 
 _LOOKING = (super, builtins.globals, *SHOWING_VARIABLES)
 """Functions that look at the frame which calls them."""

@@ -27,22 +27,16 @@ from stillgraph.operators.dispatch import call, raised
 from stillgraph.operators.elements import lists
 from stillgraph.operators.elements.indices import as_index
 from stillgraph.operators.objects import namespaces
+from stillgraph.operators.objects.attribute_stores import del_attr, del_past_class, set_attr, set_past_class
 from stillgraph.operators.objects.attributes import attr, made_on_some_paths, show_own
 from stillgraph.operators.objects.booleans import eq, in_, is_, ne, not_, ordered
 from stillgraph.operators.objects.registries import require_known
-from stillgraph.operators.objects.stores import (
-    del_attr,
-    del_item,
-    del_past_class,
-    item,
-    set_attr,
-    set_item,
-    set_past_class,
-)
+from stillgraph.operators.objects.stores import del_item, set_item
+from stillgraph.operators.objects.subscripts import item
 from stillgraph.operators.outside.outside import OUTSIDE, at_run_time
 from stillgraph.operators.outside.randomness import RANDOMNESS
 from stillgraph.operators.python import complexes, copying
-from stillgraph.operators.python.numbers import zip_
+from stillgraph.operators.python.iteration import zip_
 from stillgraph.operators.torch import checkpointing, optimizers, polyfilled, torchscript, trees
 from stillgraph.trace.capture.concretization import ask_for_the_object
 from stillgraph.trace.capture.session import Session, session

@@ -23,7 +23,7 @@ from torch._library.custom_ops import CustomOpDef
 from torch._ops import OpOverload, OpOverloadPacket
 from torch.nn import init
 
-_OUR_OWN = ("stillgraph.program.operations",)
+_OUR_OWN = ("stillgraph.program.operations", "stillgraph.program.exceptions")
 _NAMESPACES = ("aten", "prims")
 _IN_PLACE_OPERATORS = (
     *(operator.setitem, operator.delitem, operator.iadd, operator.isub, operator.imul, operator.itruediv),

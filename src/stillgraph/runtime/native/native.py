@@ -22,20 +22,11 @@ from torch.autograd.graph import saved_tensors_hooks
 from torch.utils.checkpoint import checkpoint
 
 from stillgraph.program.context import Context, current_context, write_switches
+from stillgraph.program.exceptions import raise_, take_left
 from stillgraph.program.facts.info import info
 from stillgraph.program.graphs import arguments, regions
 from stillgraph.program.guards import ModeGuard
-from stillgraph.program.operations import (
-    bound,
-    checkpointed,
-    keep,
-    raise_,
-    recurse,
-    recursion,
-    take_left,
-    try_,
-    unbound,
-)
+from stillgraph.program.operations import bound, checkpointed, keep, recurse, recursion, try_, unbound
 from stillgraph.program.program import Program
 from stillgraph.program.so_far import so_far_at
 from stillgraph.runtime.native.driver_text import Writer

@@ -14,7 +14,8 @@ import torch
 import torch.utils._pytree as pytree
 
 from stillgraph.program.effects import Effect
-from stillgraph.program.operations import bound, copied
+from stillgraph.program.exceptions import copied
+from stillgraph.program.operations import bound
 from stillgraph.program.outputs import (
     ABSENT,
     BOUND,

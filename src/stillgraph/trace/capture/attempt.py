@@ -21,9 +21,10 @@ from stillgraph.core.rewritten import resumes
 from stillgraph.program.context import current_context, restore
 from stillgraph.program.effects import Effect
 from stillgraph.program.facts.module_tables import MODULE_TABLES
-from stillgraph.program.guards import Argument, Attribute, Global, ModeGuard, Source
+from stillgraph.program.guards import ModeGuard
 from stillgraph.program.outputs import Template
 from stillgraph.program.program import Program
+from stillgraph.program.sources import Argument, Attribute, Global, Source
 from stillgraph.trace.capture.assumptions import Assumptions
 from stillgraph.trace.capture.results import Results
 from stillgraph.trace.capture.session import Session

@@ -31,7 +31,6 @@ from stillgraph.program.effects import (
     SetSlot,
 )
 from stillgraph.program.facts.module_tables import past_class
-from stillgraph.program.guards import Attribute, Cell, Global, Source, item_of
 from stillgraph.program.outputs import (
     ABSENT,
     BOUND,
@@ -49,6 +48,7 @@ from stillgraph.program.outputs import (
     Template,
     has_table,
 )
+from stillgraph.program.sources import Attribute, Cell, Global, Source, item_of
 from stillgraph.program.types import TableType
 from stillgraph.trace.capture.result_words import ELEMENT, ITSELF, KINDS, leaving, made_outside, plain_kind, values_of
 from stillgraph.trace.code.namespaces import is_of_its_module

@@ -24,7 +24,8 @@ from stillgraph.core.location import Location
 from stillgraph.core.lookup import is_exactly
 from stillgraph.core.weak_cache import weakly_cached
 from stillgraph.program.context import current_context, restore
-from stillgraph.program.operations import as_tensor, copied, raise_, raise_made, repeated, reraise, unbound
+from stillgraph.program.exceptions import copied, raise_, raise_made, reraise
+from stillgraph.program.operations import as_tensor, repeated, unbound
 from stillgraph.program.types import JoinFailure, ListType, NumberType, TableType, TensorType, Type
 from stillgraph.trace.code.frames import here
 from stillgraph.trace.code.signals import Diverged

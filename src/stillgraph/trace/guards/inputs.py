@@ -20,26 +20,17 @@ from stillgraph.program.facts.values import is_value
 from stillgraph.program.guards import (
     AliasGuard,
     ApartGuard,
-    Argument,
-    Attribute,
-    Called,
     ConstantGuard,
-    Element,
     FactGuard,
     Guard,
-    Held,
     IdentityGuard,
-    Item,
     KeysGuard,
     LengthGuard,
-    Slot,
-    Source,
     TensorGuard,
     TypeGuard,
-    Upcoming,
-    item_of,
 )
 from stillgraph.program.program import Input
+from stillgraph.program.sources import Argument, Attribute, Called, Element, Held, Item, Slot, Source, Upcoming, item_of
 from stillgraph.program.types import ListType
 from stillgraph.trace.code.frames import here
 from stillgraph.trace.fakes.symbolic import is_fake

@@ -36,7 +36,7 @@ from stillgraph.core.files import is_library, is_standard_library, is_torch
 from stillgraph.core.lookup import behind_proxy, class_member, exception_state, is_proxy, own_attributes, slot_value
 from stillgraph.core.parcel import Parcel
 from stillgraph.program.facts.module_tables import HOOK_TABLES, MODULE_INTERNALS, MODULE_TABLES
-from stillgraph.program.guards import (
+from stillgraph.program.sources import (
     Argument,
     Attribute,
     Called,
@@ -539,7 +539,6 @@ STEPS: dict[type, tuple[str, ...]] = {
     CellType: ("cell_contents",),
     **{type(view): ("mapping",) for held in _VIEWED for view in (held.keys(), held.values(), held.items())},
 }
-
 
 
 def steps_of(value: Any) -> Iterator[tuple[str, Any]]:

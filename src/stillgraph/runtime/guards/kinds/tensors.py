@@ -8,7 +8,8 @@ import math
 from collections.abc import Sequence
 
 from stillgraph.program.facts.facts import FACTS
-from stillgraph.program.guards import FactGuard, SizeGuard, Source, TensorGuard
+from stillgraph.program.guards import FactGuard, SizeGuard, TensorGuard
+from stillgraph.program.sources import Source
 from stillgraph.runtime.guards.kinds.kind import Kind, Read, Stage
 from stillgraph.runtime.guards.words import expected_tensor, shown
 from stillgraph.runtime.native.backends import TensorCheck, tensor_holds
