@@ -34,7 +34,8 @@ from stillgraph.program.guards import ModeGuard
 from stillgraph.program.program import Program
 from stillgraph.program.sources import Held
 from stillgraph.runtime.native.function_writer import read_source
-from stillgraph.runtime.native.native import entered, lower
+from stillgraph.runtime.native.modes import entered
+from stillgraph.runtime.native.native import lower
 from stillgraph.runtime.native.results import compile_result
 
 _SEED = 20240229
