@@ -10,7 +10,6 @@ from stillgraph.core.files import is_ours
 Left = tuple[int, list[Any]]
 """What a path did to Python's state before it raised: an index in `Program.midway`, and values for the effects."""
 
-
 _LEFT = "__stillgraph_left__"
 
 

@@ -184,8 +184,6 @@ class Upcoming:
 
 
 Source = Argument | Attribute | Item | Slot | Global | Cell | Held | Called | Element | Upcoming
-
-
 INNER = (Attribute, Item, Slot, Called, Element, Upcoming)
 """The sources that begin at another, their ``base``."""
 
@@ -202,9 +200,5 @@ def item_of(container: Any, base: Source, key: Any) -> Item:
 
 
 _PLAIN = frozenset({dict, list, tuple})
-
-
 _MAPPINGS: tuple[Any, ...] = (dict, MappingProxyType)  # the latter, a view's, may be of a `defaultdict`
-
-
 _CONTAINERS: tuple[Any, ...] = (*_MAPPINGS, list, tuple, collections.deque)

@@ -41,7 +41,7 @@ from stillgraph.program.outputs import (
     Template,
 )
 from stillgraph.program.sources import Argument
-from stillgraph.runtime.native.results import Nodes
+from stillgraph.runtime.native.template_nodes import Nodes
 
 
 @dataclass

@@ -37,7 +37,6 @@ _INPLACE: dict[str, Callable[[Any, Any], Any]] = {
     ">>": operator.irshift,
 }
 
-
 _BINARY = {symbol: binary(symbol, plain) for symbol, plain in _INPLACE.items()}
 
 

@@ -1,4 +1,4 @@
-"""Stores into objects and containers: every heap write of rewritten code goes through the journal."""
+"""Stores into containers, `target[key] = value` and `del target[key]`: every write goes through the journal."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from stillgraph.core.lookup import is_exactly
 from stillgraph.operators import dispatch
 from stillgraph.operators.conditions.methods import method_of
 from stillgraph.operators.containers import entries, tables
-from stillgraph.operators.containers.sequences import Range
+from stillgraph.operators.containers.ranges import Range
 from stillgraph.operators.dispatch import call
 from stillgraph.operators.each import Case, of_each
 from stillgraph.operators.elements import lists
@@ -105,10 +105,7 @@ def _staged_item(capture: Session, target: Any, key: StagedInt) -> Any:
 
 
 _INDEXED = (list, tuple, range, collections.deque)
-
-
 _LAYERS = (torch.nn.ModuleList, torch.nn.Sequential, torch.nn.ParameterList)
-
 
 _OUT_OF_RANGE: dict[type, Callable[[Any], str]] = {
     collections.deque: lambda index: "deque index out of range",

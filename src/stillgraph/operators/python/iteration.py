@@ -13,7 +13,8 @@ import torch
 from stillgraph.core.diagnostics import refuse
 from stillgraph.operators.conditions.branches import if_, select
 from stillgraph.operators.conditions.truth import truth, truth_number
-from stillgraph.operators.consumers.consumers import fold, is_looped_over, known_or_list
+from stillgraph.operators.consumers.consumers import is_looped_over, known_or_list
+from stillgraph.operators.consumers.folding import fold
 from stillgraph.operators.containers import sequences
 from stillgraph.operators.containers.drawing import items_of
 from stillgraph.operators.containers.watched import run_over, watched_container

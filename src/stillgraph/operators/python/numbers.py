@@ -15,6 +15,7 @@ from stillgraph.operators.conditions.given import length_given
 from stillgraph.operators.conditions.methods import method_of
 from stillgraph.operators.conditions.truth import tensor_of, truth_number
 from stillgraph.operators.containers import sequences
+from stillgraph.operators.containers.ranges import Range
 from stillgraph.operators.dispatch import call
 from stillgraph.operators.elements import lists
 from stillgraph.operators.elements.indices import NOT_AN_INDEX, as_index
@@ -145,7 +146,7 @@ def range_(*bounds: Any) -> Any:
     if len(whole) > 3 or any(kind_of(each) is float for each in whole):
         unsupported(range, *whole)
     whole = [_as_kind(int, each) if isinstance(each, StagedBool) else each for each in whole]
-    return sequences.Range(*((0, whole[0], 1) if len(whole) == 1 else (*whole, 1)[:3]))
+    return Range(*((0, whole[0], 1) if len(whole) == 1 else (*whole, 1)[:3]))
 
 
 def index(value: Any, /) -> Any:
