@@ -10,7 +10,7 @@ import pytest
 from torch import nn
 
 import stillgraph as sg
-from stillgraph.api.plan import Part
+from stillgraph.api.parts import Part
 from stillgraph.program.interpreter import interpret
 from stillgraph.program.program import Program
 

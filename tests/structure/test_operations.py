@@ -6,7 +6,7 @@ import dis
 import inspect
 from types import FunctionType
 
-from stillgraph.program import operations
+from stillgraph.program import exceptions, operations
 from stillgraph.program.blocks import CONSTRUCTS
 from stillgraph.program.interpreter import CONTROL
 
@@ -14,9 +14,10 @@ NOT_IN_GRAPHS = {"settling": "what runs a program", "take_left": "what carries o
 
 
 def in_graphs() -> dict[str, FunctionType]:
-    """The public functions of the module, less those that no node calls."""
-    public = inspect.getmembers(operations, inspect.isfunction)
-    ours = {n: f for n, f in public if f.__module__ == operations.__name__ and not n.startswith("_")}
+    """The public functions of the modules, less those that no node calls."""
+    modules = (operations, exceptions)
+    public = [each for module in modules for each in inspect.getmembers(module, inspect.isfunction)]
+    ours = {n: f for n, f in public if f.__module__ in [m.__name__ for m in modules] and not n.startswith("_")}
     return {name: function for name, function in ours.items() if name not in NOT_IN_GRAPHS}
 
 

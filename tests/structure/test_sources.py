@@ -12,7 +12,7 @@ from stillgraph.trace.guards.knowledge import _LESSONS
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "src/stillgraph"
 TEXTS = {path.relative_to(FOLDER).as_posix(): path.read_text() for path in sorted(FOLDER.rglob("*.py"))}
-LONGEST = 600
+LONGEST = 400
 LONGEST_FUNCTION = 60
 MOST_IN_A_FOLDER = 25
 ADAPTERS = {"deploy/aoti/aoti.py", "deploy/aoti/inductor.py", "runtime/native/backends.py", "trace/fakes/symbolic.py"}

@@ -9,9 +9,10 @@ from typing import Any
 import torch
 
 from stillgraph.core.parcel import opened, without_parcels
-from stillgraph.program.guards import Argument, TensorGuard
+from stillgraph.program.guards import TensorGuard
 from stillgraph.program.input_spec import InputSpec
 from stillgraph.program.program import Program
+from stillgraph.program.sources import Argument
 from stillgraph.runtime.calls import growing
 from stillgraph.runtime.calls.cache import ProgramCache
 

@@ -16,9 +16,9 @@ from stillgraph.core.diagnostics import refuse
 from stillgraph.core.faults import is_own
 from stillgraph.core.lookup import stated, stated_signature
 from stillgraph.operators.calls.calls import call
-from stillgraph.program.guards import Argument, Source
 from stillgraph.program.input_spec import Dim, InputSpec
 from stillgraph.program.program import Program
+from stillgraph.program.sources import Argument, Source
 from stillgraph.runtime.calls.bound_function import BoundStaticFunction
 from stillgraph.runtime.calls.static_function import StaticFunction
 from stillgraph.settings import SETTINGS

@@ -14,7 +14,8 @@ from stillgraph.core.files import is_torch
 from stillgraph.operators.calls.meanings import has_meaning
 from stillgraph.operators.table import OPERATORS
 from stillgraph.settings import SETTINGS
-from stillgraph.source.convert import convert, convert_generator, is_converted
+from stillgraph.source.compiled import is_converted
+from stillgraph.source.convert import convert, convert_generator
 from stillgraph.trace.code.front_end import FrontEnd
 from stillgraph.trace.code.names import assigned_outer_variables
 

@@ -31,9 +31,10 @@ from stillgraph.deploy.description.other_sizes import (
     resized,
 )
 from stillgraph.deploy.python.variants import Change, changes_for, is_within
-from stillgraph.program.guards import Argument, SizeGuard
+from stillgraph.program.guards import SizeGuard
 from stillgraph.program.operations import act
 from stillgraph.program.program import Program
+from stillgraph.program.sources import Argument
 from stillgraph.runtime.calls.beside import Beside
 from stillgraph.runtime.calls.static_function import StaticFunction
 from stillgraph.runtime.comparing.outcomes import brief_error, differences

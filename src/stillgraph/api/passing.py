@@ -15,22 +15,14 @@ from stillgraph.bytecode.machine.parcels import is_opaque, is_plain
 from stillgraph.core.parcel import Parcel, is_parcels, opened, parcel
 from stillgraph.program.guards import (
     AliasGuard,
-    Argument,
-    Attribute,
-    Called,
-    Cell,
     ConstantGuard,
-    Element,
     FunctionGuard,
-    Global,
     Guard,
     IdentityGuard,
-    Item,
-    Slot,
-    Source,
     TensorGuard,
     TypeGuard,
 )
+from stillgraph.program.sources import Argument, Attribute, Called, Cell, Element, Global, Item, Slot, Source
 from stillgraph.runtime.calls.cache import CapturedCall
 from stillgraph.runtime.guards.explaining import failing
 from stillgraph.runtime.guards.kinds.identity import WeakIdentityGuard

@@ -24,9 +24,9 @@ from stillgraph.bytecode.segments.whys import Why
 from stillgraph.core.location import Location
 from stillgraph.core.lookup import stated, stated_signature
 from stillgraph.program.graphs import arguments
-from stillgraph.program.guards import Argument, Global
 from stillgraph.program.outputs import BOUND, Constant, Container, Output, Same, Template
 from stillgraph.program.program import Program
+from stillgraph.program.sources import Argument, Global
 from stillgraph.report.plan import Break, Entry, PlanExplanation, Subgraph, names_in_turn
 
 

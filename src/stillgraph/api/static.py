@@ -15,8 +15,9 @@ from stillgraph.api.front_ends import SOURCE, rewritten
 from stillgraph.core.diagnostics import CaptureError
 from stillgraph.core.location import Location
 from stillgraph.core.lookup import stated, stated_signature
-from stillgraph.program.guards import Argument, Cell, ConstantGuard, Guard, Source
+from stillgraph.program.guards import ConstantGuard, Guard
 from stillgraph.program.program import Program
+from stillgraph.program.sources import Argument, Cell, Source
 from stillgraph.report.coverage import Coverage
 from stillgraph.report.coverage import coverage as summed_up
 from stillgraph.report.explain import Explanation, cache_state, explain, explain_refusal

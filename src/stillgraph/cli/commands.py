@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import contextlib
 import inspect
-import os
 import re
 import sys
 from collections.abc import Iterator
@@ -18,18 +17,17 @@ from rich.syntax import Syntax
 from torch import nn
 
 from stillgraph import api
+from stillgraph.api.capturing import is_partial
 from stillgraph.api.migration import entry_points
 from stillgraph.api.migration import migrate as migrated
 from stillgraph.cli import sections
+from stillgraph.cli.failures import ERR, showing_failures
 from stillgraph.cli.inputs import Example, parse_inputs, read_values, told
-from stillgraph.cli.target import WrongUsage, first_line, load
-from stillgraph.core.diagnostics import ExampleTimeout, StillgraphError
-from stillgraph.core.files import is_users
-from stillgraph.core.raised import line_that_raised
+from stillgraph.cli.target import WrongUsage, load
+from stillgraph.core.diagnostics import ExampleTimeout
 from stillgraph.core.reasons import REASONS, Reason
 
 _OUT = Console(soft_wrap=True)
-_ERR = Console(stderr=True, soft_wrap=True)
 
 _INPUTS_HELP = """\b
 SPEC is one argument, in order; repeat the option for each:
@@ -107,20 +105,20 @@ def explain(
     """
     function, example = load(target, training=train), _example(inputs, values)
     _require_fitting(function, example)
-    if api.is_partial(function):
+    if is_partial(function):
         if html is not None:
             raise WrongUsage("--html is for full graphs; a plan is shown as text, or with --json")
-        with _failures(verbose, f"calling {target}"), contextlib.redirect_stdout(sys.stderr):
+        with showing_failures(verbose, f"calling {target}"), contextlib.redirect_stdout(sys.stderr):
             function(*example.args, **example.kwargs)
             explanation = _static_function(function).explain()
     else:
-        with _failures(verbose, f"capturing {target}"):
+        with showing_failures(verbose, f"capturing {target}"):
             static = api.to_static(function, input_spec=example.input_spec, backend="eager")
             explanation = _static_function(static).explain(*example.args, **example.kwargs)
-    with _failures(verbose, f"writing the report of {target}"):
+    with showing_failures(verbose, f"writing the report of {target}"):
         if html is not None:
             explanation.to_html(html)
-            _ERR.print(f"[green]saved[/] {escape(str(html))} ({html.stat().st_size:,} bytes)", highlight=False)
+            ERR.print(f"[green]saved[/] {escape(str(html))} ({html.stat().st_size:,} bytes)", highlight=False)
         if as_json not in (None, "-"):
             explanation.to_json(as_json)
     if as_json == "-":
@@ -132,7 +130,7 @@ def explain(
             click.echo(str(explanation))
     refused = getattr(explanation, "refused", None)
     if refused is not None:
-        _ERR.print(f"[red]refused[/] {escape(target)}: {escape(refused.title)}, reason {refused.code}", highlight=False)
+        ERR.print(f"[red]refused[/] {escape(target)}: {escape(refused.title)}, reason {refused.code}", highlight=False)
         sys.exit(1)
 
 
@@ -146,7 +144,7 @@ def code(target: str, verbose: bool) -> None:
       stillgraph code solver.py:halve
     """
     function = load(target)
-    with _failures(verbose, f"rewriting {target}"):
+    with showing_failures(verbose, f"rewriting {target}"):
         source = str(_static_function(api.to_static(function, backend="eager")).code)
     if _OUT.is_terminal:
         _OUT.print(Syntax(source, "python", background_color="default"))
@@ -198,7 +196,7 @@ def export(
     function, example = load(target, training=train), _example(inputs, values)
     _require_fitting(function, example)
     doing = f"exporting {target}"
-    with _failures(verbose, doing), _showing_what_was_tried(example), torch.set_grad_enabled(train):
+    with showing_failures(verbose, doing), _showing_what_was_tried(example), torch.set_grad_enabled(train):
         api.save(
             function,
             output,
@@ -208,7 +206,7 @@ def export(
             time_limit=time_limit,
             **wanted,
         )
-    _ERR.print(f"[green]saved[/] {escape(str(output))} ({output.stat().st_size:,} bytes)", highlight=False)
+    ERR.print(f"[green]saved[/] {escape(str(output))} ({output.stat().st_size:,} bytes)", highlight=False)
 
 
 @contextlib.contextmanager
@@ -258,7 +256,7 @@ def migrate(
     unknown = [name for name in calls if name not in entry_points(function)]
     if unknown:
         raise WrongUsage(f"{unknown[0]!r} is no entry point; there are {', '.join(entry_points(function))}")
-    with _failures(verbose, f"migrating {target}"):
+    with showing_failures(verbose, f"migrating {target}"):
         migration = migrated(function, calls)
     click.echo(migration.to_json() if as_json else str(migration), nl=as_json)
     sys.exit(0 if migration.is_one_program else 1)
@@ -367,37 +365,3 @@ def _told(reason: Reason) -> str:
 def _static_function(target: Any) -> Any:
     """A static module is the module itself, its `forward` is what was captured."""
     return target.forward if isinstance(target, nn.Module) else target
-
-
-# ---- progress and failures
-def _line_of(error: Exception) -> str:
-    """The user's line that raised: the innermost that is neither torch's, nor the library's, nor Python's own."""
-    location = line_that_raised(error, _is_shown)
-    return "" if location is None else f"{Path(location.file).name}:{location.line}: "
-
-
-def _is_shown(file: str) -> bool:
-    return is_users(file) and not file.startswith(("<", _CLICK))
-
-
-_CLICK = str(Path(click.__file__).parent) + os.sep  # which has called the command
-
-
-@contextlib.contextmanager
-def _failures(verbose: bool, doing: str) -> Iterator[None]:
-    """Show what is going on; a failure is text on stderr and exit status 1."""
-    try:
-        with _ERR.status(f"{escape(doing)} …"):
-            yield
-    except StillgraphError as error:
-        failure: Exception = error
-        text = str(error)
-    except Exception as error:  # the user's own, raised while the function ran for capture
-        failure = error
-        text = f"{_line_of(error)}{type(error).__name__}: {first_line(error)}"
-    else:
-        return
-    if verbose:
-        raise failure
-    _ERR.print(f"[red]failed[/] {escape(doing)}\n{escape(text)}", highlight=False)
-    sys.exit(1)

@@ -18,18 +18,15 @@ from stillgraph.operators.control_flow.generators import binding, generator, gen
 from stillgraph.operators.control_flow.loops import for_, while_
 from stillgraph.operators.control_flow.protected import Starred, handled, handling, try_
 from stillgraph.operators.control_flow.raising import caused, known, raised
+from stillgraph.operators.objects.attribute_stores import del_attr, set_attr
 from stillgraph.operators.objects.attributes import attr
-from stillgraph.operators.objects.booleans import and_, eq, in_, is_, is_none, ne, not_, or_, ordered
+from stillgraph.operators.objects.booleans import and_, not_, or_
+from stillgraph.operators.objects.comparisons import eq, in_, is_, is_none, ne, ordered
 from stillgraph.operators.objects.globals import before_global, del_global, set_global
-from stillgraph.operators.objects.stores import (
-    del_attr,
-    del_item,
-    inplace,
-    item,
-    set_attr,
-    set_item,
-)
+from stillgraph.operators.objects.inplace import inplace
+from stillgraph.operators.objects.stores import del_item, set_item
 from stillgraph.operators.objects.strings import assert_, percent, text
+from stillgraph.operators.objects.subscripts import item
 from stillgraph.operators.objects.variables import evaluated, hidden, loaded, own, own_names, variables
 from stillgraph.operators.outside.debugging import stopping
 from stillgraph.trace.heap.exits import BREAK, CONTINUE

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from stillgraph.program.guards import Source
 from stillgraph.program.outputs import Template
+from stillgraph.program.sources import Source
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from types import BuiltinFunctionType, BuiltinMethodType, FunctionType, MethodTy
 from typing import Any
 
 from stillgraph.core.diagnostics import Side
-from stillgraph.program.guards import Source
+from stillgraph.program.sources import Source
 
 
 @dataclass(frozen=True)

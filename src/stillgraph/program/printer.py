@@ -10,7 +10,7 @@ import torch
 from torch import fx
 
 from stillgraph.program.graphs import arguments
-from stillgraph.program.guards import ConstantGuard, ModeGuard, SizeGuard, Slot, TensorGuard
+from stillgraph.program.guards import ConstantGuard, ModeGuard, SizeGuard, TensorGuard
 from stillgraph.program.operations import act, build_list, checkpointed, outside, print_, recurse, recursion, try_
 from stillgraph.program.outputs import (
     Choice,
@@ -24,6 +24,7 @@ from stillgraph.program.outputs import (
     Repeated,
     Template,
 )
+from stillgraph.program.sources import Slot
 from stillgraph.program.types import ListType, NumberType, ObjectType, TableType, TensorType
 
 if TYPE_CHECKING:

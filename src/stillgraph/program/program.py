@@ -4,7 +4,7 @@ The graph is plain `torch.fx`. Operations stand as the user wrote them (``torch.
 operators on numbers). A branch is a ``torch.ops.higher_order.cond`` node ``cond(predicate, true, false, operands)``; a
 loop is a ``torch.ops.higher_order.while_loop`` node ``while_loop(test, body, carried, closed_over)``; ``true``,
 ``false``, ``test`` and ``body`` are ``get_attr`` nodes of child `GraphModule` regions. What torch has no operator for
-is a function of `stillgraph.program.operations`. A value is a tensor or a Python number: a node's ``meta["val"]`` is
+is a function of `program.operations`. A value is a tensor or a Python number: a node's ``meta["val"]`` is
 the `FakeTensor`, or the ``SymInt`` / ``SymFloat`` / ``SymBool`` / constant that stands for the number.
 
 ``meta`` of every node: ``val``; ``context`` (a `program.context.Context`); ``location`` (the user's line, a
@@ -22,11 +22,12 @@ from torch import fx
 from stillgraph.core.diagnostics import Side
 from stillgraph.program.effects import DeleteAttribute, Effect
 from stillgraph.program.graphs import regions
-from stillgraph.program.guards import Guard, Source
+from stillgraph.program.guards import Guard
 from stillgraph.program.input_spec import Dim
 from stillgraph.program.outputs import Template, unset_in_choices
 from stillgraph.program.printer import render
 from stillgraph.program.record import Record
+from stillgraph.program.sources import Source
 from stillgraph.program.verify import verify
 
 

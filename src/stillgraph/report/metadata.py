@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from stillgraph.core.location import Location
-from stillgraph.program.guards import Argument, Attribute, ConstantGuard, TensorGuard, TypeGuard
+from stillgraph.program.guards import ConstantGuard, TensorGuard, TypeGuard
 from stillgraph.program.record import Record
+from stillgraph.program.sources import Argument, Attribute
 from stillgraph.report.boxes import Place, place_of
 from stillgraph.report.sources import FunctionText
 

@@ -12,21 +12,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from stillgraph.program.guards import (
-    Argument,
-    Attribute,
-    Cell,
-    ConstantGuard,
-    ContentsGuard,
-    Global,
-    Item,
-    LengthGuard,
-    Slot,
-    Source,
-    TensorGuard,
-    TypeGuard,
-)
+from stillgraph.program.guards import ConstantGuard, ContentsGuard, LengthGuard, TensorGuard, TypeGuard
 from stillgraph.program.program import Program
+from stillgraph.program.sources import Argument, Attribute, Cell, Global, Item, Slot, Source
 from stillgraph.report.boxes import Place
 from stillgraph.report.metadata import Asked, asked_metadata, asked_sizes, asked_types, is_type_guarded
 from stillgraph.report.sources import FunctionText

@@ -14,7 +14,7 @@ import pytest
 import torch
 
 import stillgraph as sg
-from stillgraph.api import bounds, plan
+from stillgraph.api import bounds, parts, plan
 from stillgraph.bytecode.between import between
 from stillgraph.bytecode.machine import table
 from stillgraph.runtime.calls import static_function
@@ -27,13 +27,13 @@ from tests.unit.bytecode.segmented import X, count, segments, stepwise, to_parti
 def captures(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The names of the segments that are captured, one for each capture."""
     made: list[str] = []
-    real = plan.Part._capture_call
+    real = parts.Part._capture_call
 
     def noted(self: Any, *args: Any, **kwargs: Any) -> Any:
         made.append(self._name)
         return real(self, *args, **kwargs)
 
-    monkeypatch.setattr(plan.Part, "_capture_call", noted)
+    monkeypatch.setattr(parts.Part, "_capture_call", noted)
     return made
 
 
@@ -163,7 +163,7 @@ def test_too_many_places(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_captures_that_fail_are_not_tried_for_ever(captures: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plan, "MOST_ATTEMPTS", 1)
+    monkeypatch.setattr(parts, "MOST_ATTEMPTS", 1)
 
     def f(x: Any) -> Any:
         def hook(t: Any) -> Any:
@@ -286,14 +286,14 @@ def test_a_fault_is_raised_where_that_is_asked_for(place: str, monkeypatch: pyte
 
 def test_a_fault_in_a_later_segment(monkeypatch: pytest.MonkeyPatch) -> None:
     static = to_partial(stepwise, strict=False)
-    real = plan.Part._first_call
+    real = parts.Part._first_call
 
     def second(self: Any, *args: Any) -> Any:
         if self is not static.plan.entry:
             broken_handler(monkeypatch)
         return real(self, *args)
 
-    monkeypatch.setattr(plan.Part, "_first_call", second)
+    monkeypatch.setattr(parts.Part, "_first_call", second)
     seen: list[int] = []
     result, texts = called(static, X, seen)
     torch.testing.assert_close(result, X * 2 + 1)

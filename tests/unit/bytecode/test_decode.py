@@ -14,7 +14,8 @@ import pytest
 
 from stillgraph.bytecode.code import decode as decoding
 from stillgraph.bytecode.code import depths
-from stillgraph.bytecode.code.decode import OPERATIONS, UnknownInstruction, decode
+from stillgraph.bytecode.code.decode import UnknownInstruction, decode
+from stillgraph.bytecode.code.instruction_set import OPERATIONS
 from tests.unit.bytecode import stacks
 
 

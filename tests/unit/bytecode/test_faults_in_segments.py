@@ -41,7 +41,7 @@ PLACES: dict[str, tuple[Any, str]] = {
     "what is learned of a call": (passing.Passing, "learn_to_close"),
     "before an instruction": (segments.Segment, "before"),
     "behind an instruction": (segments.Segment, "after"),
-    "handing out": (segments.Segment, "hand_out"),
+    "handing out": (resuming, "hand_out"),
     "what is done by hand": (resuming, "_is_by_hand"),
     "frames behind a step": (between, "suspended"),
     "the way to the next program": (between, "route_of"),

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from stillgraph.bytecode.code.decode import OPERATIONS
+from stillgraph.bytecode.code.instruction_set import OPERATIONS
 from stillgraph.bytecode.machine.table import CONTROL, HANDLERS, REFUSED
 from tests.unit.bytecode.both import compare
 from tests.unit.bytecode.constructs import classes, faults, flow, functions, generators, values

@@ -15,7 +15,7 @@ from torch import Tensor
 
 import stillgraph as sg
 from stillgraph.bytecode.between.texts import _TEXTS
-from stillgraph.bytecode.code.decode import OPERATIONS
+from stillgraph.bytecode.code.instruction_set import OPERATIONS
 from stillgraph.bytecode.machine.table import MOVES, REFUSED
 from stillgraph.bytecode.segments.leaving import why_differing
 from stillgraph.bytecode.segments.whys import KINDS

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 import stillgraph as sg
 from stillgraph.deploy.exporting.checks import original
-from stillgraph.deploy.onnx.onnx import run_onnx
+from stillgraph.deploy.onnx.onnx_session import run_onnx
 from tests.cases.harness import python_module
 from tests.unit.deploy.alone import alone
 

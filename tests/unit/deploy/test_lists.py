@@ -13,7 +13,7 @@ from torch import Tensor
 
 import stillgraph as sg
 from stillgraph.deploy.archive import load
-from stillgraph.deploy.onnx.onnx import run_onnx
+from stillgraph.deploy.onnx.onnx_session import run_onnx
 from tests.unit.deploy.alone import alone
 from tests.unit.deploy.saving import save
 

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 import stillgraph as sg
-from stillgraph.deploy.onnx.onnx import run_onnx
+from stillgraph.deploy.onnx.onnx_session import run_onnx
 
 X = torch.ones(2)
 

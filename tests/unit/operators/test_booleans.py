@@ -8,7 +8,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from stillgraph.operators.objects.booleans import and_, in_, is_none, not_, or_
+from stillgraph.operators.objects.booleans import and_, not_, or_
+from stillgraph.operators.objects.comparisons import in_, is_none
 from tests.unit.trace.agreement import IF, N, P, agree, count, program_of, refusal
 
 CALLS = (P, N, P * 0)

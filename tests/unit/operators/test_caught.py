@@ -10,7 +10,7 @@ import pytest
 from torch import Tensor
 
 import stillgraph as sg
-from stillgraph.program.operations import raise_, which
+from stillgraph.program.exceptions import raise_, which
 from tests.unit.operators.asserting import told
 from tests.unit.trace.agreement import N, P, agree, count, program_of, refusal
 

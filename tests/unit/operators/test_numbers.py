@@ -7,7 +7,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from stillgraph.operators.python.numbers import MEANINGS
+from stillgraph.operators.python.builtin_functions import MEANINGS
 from tests.unit.trace.agreement import N, P, agree
 
 Z = P * 0

@@ -7,7 +7,8 @@ import torch
 from torch import Tensor, nn
 
 from stillgraph.operators.containers.iterables import as_sequence
-from stillgraph.operators.containers.sequences import Enumerated, Listed, Range, StagedReversed, Zipped
+from stillgraph.operators.containers.ranges import Range
+from stillgraph.operators.containers.sequences import Enumerated, Listed, StagedReversed, Zipped
 from tests.unit.trace.agreement import N, P, agree, refusal
 
 RANGES = [(5,), (0,), (2, 7), (7, 2), (1, 8, 3), (8, 1, -3), (1, 8, -1), (-3, 3, 2), (5, 5, -1)]

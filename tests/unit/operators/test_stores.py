@@ -11,16 +11,12 @@ import torch
 from torch import Tensor, nn
 
 import stillgraph as sg
+from stillgraph.operators.objects.attribute_stores import del_attr, set_attr
 from stillgraph.operators.objects.attributes import attr
 from stillgraph.operators.objects.globals import del_global, set_global
-from stillgraph.operators.objects.stores import (
-    del_attr,
-    del_item,
-    inplace,
-    item,
-    set_attr,
-    set_item,
-)
+from stillgraph.operators.objects.inplace import inplace
+from stillgraph.operators.objects.stores import del_item, set_item
+from stillgraph.operators.objects.subscripts import item
 from tests.unit.trace.agreement import N, P, agree, agree_fresh, outcome, refusal, same_error
 
 STEPS = 0

@@ -11,8 +11,8 @@ import stillgraph as sg
 from stillgraph.core.diagnostics import InternalError
 from stillgraph.passes.regions.regions import Branch, Loop, controls, copied, outputs, placeholders, set_outputs
 from stillgraph.program.effects import SetAttribute
-from stillgraph.program.guards import Argument
 from stillgraph.program.outputs import Output
+from stillgraph.program.sources import Argument
 from stillgraph.program.verify import verify
 from tests.unit.passes.captured import SAMPLES
 

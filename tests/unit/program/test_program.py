@@ -9,9 +9,10 @@ from torch import Tensor, nn
 
 import stillgraph as sg
 from stillgraph.program.context import Context, current_context
-from stillgraph.program.guards import Argument, Attribute, Cell, Global, Held, Item, Slot
+from stillgraph.program.exceptions import raise_, raise_made
 from stillgraph.program.input_spec import InputSpec, as_dtype
-from stillgraph.program.operations import assert_, raise_, raise_made, unbound
+from stillgraph.program.operations import assert_, unbound
+from stillgraph.program.sources import Argument, Attribute, Cell, Global, Held, Item, Slot
 from tests.unit.trace.agreement import P, nodes, program_of
 
 

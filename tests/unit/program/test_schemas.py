@@ -16,15 +16,8 @@ import torch.nn.functional as F
 from torch import fx
 from torch.overrides import get_testing_overrides
 
-from stillgraph.program.facts.schemas import (
-    DRAWING,
-    draws,
-    is_custom,
-    is_effectful,
-    returns_nothing,
-    statistics,
-    writes,
-)
+from stillgraph.program.facts.python_functions import DRAWING
+from stillgraph.program.facts.schemas import draws, is_custom, is_effectful, returns_nothing, statistics, writes
 
 SEEDED = torch.Tag.nondeterministic_seeded
 SWITCHES = {"train": True, "training": True, "dropout": 0.5, "dropout_p": 0.5}

@@ -9,9 +9,10 @@ from torch import fx, nn
 
 from stillgraph.program.context import current_context
 from stillgraph.program.effects import Effect
-from stillgraph.program.guards import Argument, Guard, ModeGuard, Source, TensorGuard
+from stillgraph.program.guards import Guard, ModeGuard, TensorGuard
 from stillgraph.program.outputs import Output, Template
 from stillgraph.program.program import Input, Program
+from stillgraph.program.sources import Argument, Source
 from stillgraph.runtime.calls.static_function import StaticFunction
 
 X = Argument(0)

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from stillgraph.program.guards import ConstantGuard, Item
+from stillgraph.program.guards import ConstantGuard
+from stillgraph.program.sources import Item
 from stillgraph.runtime.calls.cache import CacheInfo, CapturedCall, ProgramCache, call_structure
 from stillgraph.runtime.guards.checking import compile_guards
 from tests.unit.runtime.programs import X, program_of

@@ -22,24 +22,16 @@ from torch import nn
 
 from stillgraph.program.facts.fingerprints import fingerprint
 from stillgraph.program.guards import (
-    Argument,
-    Attribute,
     BytesGuard,
-    Called,
-    Cell,
     ConstantGuard,
     ContentsGuard,
     ElementsGuard,
-    Global,
     Guard,
-    Held,
-    Item,
     KeysGuard,
     LengthGuard,
-    Slot,
-    Source,
     TypeGuard,
 )
+from stillgraph.program.sources import Argument, Attribute, Called, Cell, Global, Held, Item, Slot, Source
 from stillgraph.runtime.guards.checking import compile_guards
 from stillgraph.runtime.guards.comparing import strict_key
 from stillgraph.runtime.guards.explaining import explain_miss

@@ -21,12 +21,8 @@ from stillgraph.program.facts.fingerprints import fingerprint
 from stillgraph.program.guards import (
     AliasGuard,
     ApartGuard,
-    Argument,
-    Attribute,
     BehindGuard,
     BytesGuard,
-    Called,
-    Cell,
     ConstantGuard,
     ContentsGuard,
     ElementsGuard,
@@ -35,7 +31,6 @@ from stillgraph.program.guards import (
     FunctionGuard,
     Guard,
     IdentityGuard,
-    Item,
     KeysGuard,
     LengthGuard,
     MembersGuard,
@@ -46,6 +41,7 @@ from stillgraph.program.guards import (
     TypeGuard,
     UnsetGuard,
 )
+from stillgraph.program.sources import Argument, Attribute, Called, Cell, Item
 from stillgraph.runtime.guards.checking import compile_guards
 from stillgraph.runtime.guards.comparing import strict_key
 from stillgraph.runtime.guards.explaining import explain_miss

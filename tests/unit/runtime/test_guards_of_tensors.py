@@ -8,12 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
-from stillgraph.program.guards import (
-    Argument,
-    Guard,
-    Item,
-    SizeGuard,
-)
+from stillgraph.program.guards import Guard, SizeGuard
+from stillgraph.program.sources import Argument, Item
 from stillgraph.runtime.guards.checking import compile_guards
 from stillgraph.runtime.guards.explaining import explain_miss
 from tests.unit.runtime.guard_cases import BASE, holds

@@ -23,7 +23,6 @@ from stillgraph.program.effects import (
     SetPersistence,
     SetSlot,
 )
-from stillgraph.program.guards import Argument, Attribute, Cell, Held, Item
 from stillgraph.program.outputs import (
     Choice,
     Constant,
@@ -36,6 +35,7 @@ from stillgraph.program.outputs import (
     Shared,
     Template,
 )
+from stillgraph.program.sources import Argument, Attribute, Cell, Held, Item
 from stillgraph.runtime.native.effects import replace_contents
 from stillgraph.runtime.native.results import compile_result, compile_template
 from tests.unit.runtime.programs import X

@@ -17,18 +17,10 @@ from torch import Tensor, nn
 
 import stillgraph as sg
 from stillgraph.program.effects import SetAttribute
-from stillgraph.program.guards import (
-    Argument,
-    Attribute,
-    ConstantGuard,
-    Guard,
-    IdentityGuard,
-    LengthGuard,
-    Slot,
-    TypeGuard,
-)
+from stillgraph.program.guards import ConstantGuard, Guard, IdentityGuard, LengthGuard, TypeGuard
 from stillgraph.program.outputs import Constant, Container, Output, Same
 from stillgraph.program.program import Program
+from stillgraph.program.sources import Argument, Attribute, Slot
 from stillgraph.runtime.calls.cache import CacheInfo
 from tests.unit.runtime.programs import Switches, X, mode_guard, program_of, static, tensor_guard
 

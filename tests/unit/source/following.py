@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from stillgraph.core.diagnostics import CaptureError
-from stillgraph.source.convert import convert, is_converted
+from stillgraph.source.compiled import is_converted
+from stillgraph.source.convert import convert
 from tests.unit.source.plain_operators import OPERATORS
 
 

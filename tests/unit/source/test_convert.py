@@ -21,7 +21,8 @@ import pytest
 
 from stillgraph.core.diagnostics import CaptureError
 from stillgraph.source import convert as module
-from stillgraph.source.convert import _Way, convert, is_converted
+from stillgraph.source.compiled import is_converted
+from stillgraph.source.convert import _Way, convert
 from stillgraph.source.pipeline import STEPS, is_known
 from tests.unit.source import run_programs
 from tests.unit.source.plain_operators import OPERATORS, converted, rewritten

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from stillgraph.program.guards import Argument
+from stillgraph.program.sources import Argument
 from stillgraph.trace.effects.modules import ModuleTables
 from stillgraph.trace.heap.contents import copy_contents, replace_contents
 from stillgraph.trace.heap.journal import Journal

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import stillgraph
-from stillgraph.program.guards import Argument
+from stillgraph.program.sources import Argument
 from stillgraph.trace.code.signals import Restart
 from stillgraph.trace.guards.knowledge import Knowledge
 from stillgraph.trace.values.lists import Same

@@ -20,6 +20,8 @@ from stillgraph.bytecode.machine.table import MOVES, taken
 from stillgraph.bytecode.machine.tracebacks import raise_again, unchanged
 from stillgraph.bytecode.segments.breaks import Breaks, Ended
 from stillgraph.bytecode.segments.called import called
+from stillgraph.bytecode.segments.failures import caught, failed
+from stillgraph.bytecode.segments.handing_out import hand_out, require_set
 from stillgraph.bytecode.segments.segments import Segment
 from stillgraph.core.lookup import is_exactly
 from stillgraph.trace.capture.session import session
@@ -40,7 +42,7 @@ def run_in(segment: Segment, frame: Frame) -> Any:
         frame.let_go()
         if frame is segment.frames[0]:
             segment.require_closed()
-            segment.require_set()
+            require_set(segment)
     except Ended:
         if frame is not segment.frames[0]:
             raise  # and stay among the frames that are handed out
@@ -77,7 +79,7 @@ def resume(segment: Segment, frames: list[Frame], is_left: bool) -> Any:
         try:
             value = _run_through(frames, 0, lambda: go_on(frames[-1]))
             segment.require_closed()
-            segment.require_set()
+            require_set(segment)
             return value
         except Ended:
             return _handed_out(segment)
@@ -87,7 +89,7 @@ def resume(segment: Segment, frames: list[Frame], is_left: bool) -> Any:
 
 def _handed_out(segment: Segment) -> tuple[Any, ...]:
     try:
-        layout, values = segment.hand_out()
+        layout, values = hand_out(segment)
     finally:
         segment.frames.clear()  # the capture may begin anew
     return (SUSPENDED, segment.number(layout), *values)
@@ -110,10 +112,10 @@ def _run_through(frames: list[Frame], position: int, innermost: Callable[[], Any
                 frame.segment.leave_all_above(frame)
             if not is_handled(frame, at, error):
                 if frame.segment is not None:
-                    frame.segment.failed(frame, at, error)
+                    failed(frame.segment, frame, at, error)
                 raise
             if frame.segment is not None:
-                frame.segment.caught(frame, at, error)
+                caught(frame.segment, frame, at, error)
         else:
             if frame.segment is not None:
                 frame.segment.leave_all_above(frame)

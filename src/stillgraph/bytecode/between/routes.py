@@ -11,17 +11,8 @@ from dataclasses import dataclass
 from types import FunctionType
 from typing import Any
 
-from stillgraph.bytecode.between.route_writing import (
-    ENDED,
-    OTHER,
-    RAISED,
-    THERE,
-    Place,
-    Unsupported,
-    Writer,
-    frames_at,
-    write,
-)
+from stillgraph.bytecode.between.route_instructions import write
+from stillgraph.bytecode.between.route_writing import ENDED, OTHER, RAISED, THERE, Place, Unsupported, Writer, frames_at
 from stillgraph.bytecode.between.way import Passed
 from stillgraph.bytecode.segments.layouts import Layout
 

@@ -10,10 +10,14 @@ from typing import Any
 from stillgraph.bytecode.machine.frame import NULL, Frame, Handler
 from stillgraph.operators.calls.calls import call
 from stillgraph.operators.conditions import methods
+from stillgraph.operators.objects.attribute_stores import del_attr, set_attr
 from stillgraph.operators.objects.attributes import attr
-from stillgraph.operators.objects.booleans import eq, in_, is_, ne, not_, ordered
-from stillgraph.operators.objects.stores import del_attr, del_item, inplace, item, set_attr, set_item
+from stillgraph.operators.objects.booleans import not_
+from stillgraph.operators.objects.comparisons import eq, in_, is_, ne, ordered
+from stillgraph.operators.objects.inplace import inplace
+from stillgraph.operators.objects.stores import del_item, set_item
 from stillgraph.operators.objects.strings import format_, percent, repr_, text
+from stillgraph.operators.objects.subscripts import item
 from stillgraph.trace.capture.session import session
 from stillgraph.trace.control_flow.joined.unjoined import Unjoined
 

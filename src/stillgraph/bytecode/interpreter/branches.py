@@ -18,6 +18,8 @@ from stillgraph.bytecode.machine.frame import Frame, Stop, Stops, contents
 from stillgraph.bytecode.machine.parcels import is_opaque, read
 from stillgraph.bytecode.machine.running import run_block
 from stillgraph.bytecode.segments.breaks import Region
+from stillgraph.bytecode.segments.failures import failed_in
+from stillgraph.bytecode.segments.opening import before_joining
 from stillgraph.core.parcel import Parcel
 from stillgraph.operators.objects.booleans import not_
 from stillgraph.operators.objects.strings import require
@@ -63,7 +65,7 @@ def inside(frame: Frame, index: int, *, is_loop: bool = False, is_try: bool = Fa
         yield
     except BaseException as error:
         segment.regions.pop()
-        segment.failed_in(region, error)
+        failed_in(segment, region, error)
         raise
     segment.regions.pop()
     segment.staged(region)
@@ -235,7 +237,7 @@ def places(
 def open_written(frame: Frame, cell: CellType, parcel: Parcel) -> None:
     """Open what a variable holds that a block writes: its ways are joined by what they leave there."""
     if frame.segment is not None:
-        frame.segment.before_joining(parcel)
+        before_joining(frame.segment, parcel)
     cell.cell_contents = read(parcel)
 
 

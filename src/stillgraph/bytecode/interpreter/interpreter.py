@@ -18,12 +18,13 @@ from stillgraph.bytecode.machine.frame import NOWHERE, Frame, Stops
 from stillgraph.bytecode.machine.iteration import advanced
 from stillgraph.bytecode.machine.table import HANDLERS
 from stillgraph.bytecode.machine.tracebacks import clean, raise_again
+from stillgraph.bytecode.segments.failures import caught, failed
 from stillgraph.core.diagnostics import refuse
 from stillgraph.core.faults import ends_capture, is_signal
 from stillgraph.core.parcel import Parcel
 from stillgraph.operators.conditions.branches import result_of, return_
 from stillgraph.operators.conditions.truth import truth
-from stillgraph.operators.objects.booleans import is_none
+from stillgraph.operators.objects.comparisons import is_none
 from stillgraph.trace.capture.session import session
 from stillgraph.trace.code.frames import here
 from stillgraph.trace.heap.exits import Exit
@@ -119,10 +120,10 @@ def _steps(frame: Frame, stops: Stops, level: int, started: bool = False) -> Any
         except BaseException as error:
             if not is_handled(frame, place, error):
                 if frame.segment is not None:
-                    frame.segment.failed(frame, index, error)
+                    failed(frame.segment, frame, index, error)
                 raise
             if frame.segment is not None:
-                frame.segment.caught(frame, index, error)
+                caught(frame.segment, frame, index, error)
             continue
         if left is not None:
             return left[0]

@@ -11,7 +11,8 @@ from stillgraph.bytecode.interpreter.branches import Targets, arrive, capturing,
 from stillgraph.bytecode.machine.frame import Frame, State, Stop, Stops
 from stillgraph.bytecode.machine.iteration import Iteration
 from stillgraph.bytecode.machine.running import run_block
-from stillgraph.operators.control_flow.loops import Context, capture_for, capture_while
+from stillgraph.operators.control_flow.loop_attempts import Context
+from stillgraph.operators.control_flow.loops import capture_for, capture_while
 from stillgraph.trace.control_flow.staging import any_flag, branch
 from stillgraph.trace.heap.exits import BREAK, CONTINUE, Exit
 from stillgraph.trace.heap.places import Variable

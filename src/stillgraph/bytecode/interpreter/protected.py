@@ -23,7 +23,7 @@ from stillgraph.core.rewritten import Holder
 from stillgraph.operators.calls.calls import call
 from stillgraph.operators.conditions.branches import Block
 from stillgraph.operators.control_flow.contexts import ended_by, is_converted, leave_early
-from stillgraph.operators.control_flow.loops import Context
+from stillgraph.operators.control_flow.loop_attempts import Context
 from stillgraph.operators.control_flow.protected import Handlers, attempt
 from stillgraph.trace.control_flow.protected import unbound_behind
 from stillgraph.trace.control_flow.staging import branch, continue_

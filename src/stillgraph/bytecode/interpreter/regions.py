@@ -18,7 +18,8 @@ from stillgraph.operators.calls.calls import call
 from stillgraph.operators.containers.iterables import as_sequence
 from stillgraph.operators.containers.sequences import StagedEntries
 from stillgraph.operators.control_flow.generators import Delegated, Produced
-from stillgraph.operators.control_flow.loops import Context, capture_for
+from stillgraph.operators.control_flow.loop_attempts import Context
+from stillgraph.operators.control_flow.loops import capture_for
 from stillgraph.trace.control_flow.staging import continue_
 from stillgraph.trace.heap.exits import Exit, Return
 from stillgraph.trace.heap.places import MISSING, Variable

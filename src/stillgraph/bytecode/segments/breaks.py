@@ -9,7 +9,7 @@ from typing import Any
 
 from stillgraph.bytecode.code.prepared import prepared
 from stillgraph.bytecode.machine.frame import Frame
-from stillgraph.bytecode.segments.whys import Why, refused, why_of
+from stillgraph.bytecode.segments.whys import Why, because, refused, why_of
 from stillgraph.core.diagnostics import CaptureError, Refusal
 from stillgraph.core.faults import unwinds
 from stillgraph.core.location import Location, start_of
@@ -92,6 +92,16 @@ class Breaks:
             place = place_of(code, index)
             self.newest = f"the block at {place} breaks inside, and is run by its jumps"
             log("plan", "block", self.newest, function=code.co_name, file=place.file, line=place.line)
+
+    def open(self, region: Region, why: Why) -> None:
+        """Run a branch, loop or ``try`` by its jumps, or leave the jump to Python, for the segment ends inside."""
+        if region.is_loop:
+            self.unroll(region.frame.code, region.index)
+        elif region.is_try:
+            self.unstage(region.frame.code, region.index)
+        else:
+            within = because("way", why)
+            self.leave(region.frame.code, region.index, within)
 
 
 def place_of(code: CodeType, index: int) -> Location:

@@ -20,7 +20,7 @@ from stillgraph.core.lookup import class_member, is_exactly, own_attributes
 from stillgraph.core.parcel import Parcel
 from stillgraph.core.weak_cache import weakly_cached
 from stillgraph.operators.control_flow.closing import is_followed, may_wait_in_a_block, waits_in_a_block
-from stillgraph.program.guards import Argument
+from stillgraph.program.sources import Argument
 from stillgraph.trace.capture.session import Session, session
 
 _PLAIN = frozenset(

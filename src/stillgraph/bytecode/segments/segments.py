@@ -8,44 +8,27 @@ from __future__ import annotations
 
 import functools
 import weakref
-from collections.abc import Callable, Container, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from types import CellType, CodeType
 from typing import Any
 
-import torch
-
-from stillgraph.bytecode.code.decode import Instruction
 from stillgraph.bytecode.machine.frame import Frame, contents
-from stillgraph.bytecode.machine.parcels import is_bound, is_opaque, open_rest, read
+from stillgraph.bytecode.machine.parcels import is_bound, open_rest, read
 from stillgraph.bytecode.machine.table import MOVES, taken
 from stillgraph.bytecode.segments import instructions
-from stillgraph.bytecode.segments.breaks import (
-    Breaks,
-    Ended,
-    Learned,
-    Region,
-    Unreachable,
-    place_of,
-    reason_of,
-    sees_frames,
-    told,
-)
+from stillgraph.bytecode.segments.breaks import Breaks, Ended, Learned, Region, Unreachable, place_of
 from stillgraph.bytecode.segments.called import SHOWING_VARIABLES, called, code_called
-from stillgraph.bytecode.segments.deciding import Decided, decided, deciding, unset
+from stillgraph.bytecode.segments.deciding import Decided, decided
 from stillgraph.bytecode.segments.depth_of_reading import goes_deep
-from stillgraph.bytecode.segments.layouts import Layout, suspended
+from stillgraph.bytecode.segments.layouts import Layout
 from stillgraph.bytecode.segments.leaving import (
-    attributes_of,
-    inside,
     kind_of,
-    may_be_from_before,
-    stays,
-    why_differing,
 )
-from stillgraph.bytecode.segments.lifetimes import Watching, may_end_unseen, while_there_is
-from stillgraph.bytecode.segments.marking import may_be_marked
-from stillgraph.bytecode.segments.needs_python import CALLS, is_let_go, let_go, only_python, why_python
+from stillgraph.bytecode.segments.lifetimes import Watching
+from stillgraph.bytecode.segments.needs_python import CALLS, is_let_go, let_go, why_python
+from stillgraph.bytecode.segments.opening import open_moved, open_operands
+from stillgraph.bytecode.segments.origins import note_made
 from stillgraph.bytecode.segments.showing import (
     NAMING,
     SHOWING,
@@ -59,14 +42,11 @@ from stillgraph.bytecode.segments.showing import (
 )
 from stillgraph.bytecode.segments.unseen import UNSEEN, refuse_users
 from stillgraph.bytecode.segments.whys import Why, because, refused, why_of
-from stillgraph.core.diagnostics import CaptureError, refuse
-from stillgraph.core.faults import is_fault
-from stillgraph.core.files import is_users
+from stillgraph.core.diagnostics import CaptureError
 from stillgraph.core.parcel import Parcel
 from stillgraph.core.rewritten import Holder
 from stillgraph.trace.capture.session import Session, session
 from stillgraph.trace.code.thread_objects import is_for_threads
-from stillgraph.trace.heap.places import CellPlace
 from stillgraph.trace.sources.kinds_of_objects import is_machinery
 from stillgraph.trace.values.numbers import Staged
 
@@ -216,7 +196,7 @@ class Segment(Holder):
                 self.end(frame, index, why_of("value", name))
             note_name(frame.code, name)
         if self.regions:
-            self._open_moved(frame, index, each)
+            open_moved(self, frame, index, each)
         gone = next(let_go(self, frame, each), None)
         if gone is not None:
             self.end(frame, index, why_of("gone", kind_of(gone)))
@@ -235,7 +215,7 @@ class Segment(Holder):
             look(each, [cell.cell_contents for cell in operands])
         if each.name == "SET_FUNCTION_ATTRIBUTE" and type(frame.peek()) is Parcel:
             self.end(frame, index, why_of("completes"))
-        values = self._opened(frame, index, operands)
+        values = open_operands(self, frame, index, operands)
         self.given, self.callee = note_operands(each, values), None
         self.doubt = goes_deep(each, values)
         if each.name in CALLS:
@@ -247,16 +227,6 @@ class Segment(Holder):
             if type(cell) is Parcel and cell.name in self.closed:
                 self.end(frame, index, why_of("variable", frame.name(each.argument)))
             frame.slots[each.argument].cell_contents = read(cell)
-
-    def _opened(self, frame: Frame, index: int, operands: list[CellType]) -> list[Any]:
-        """The operands of an instruction, none of them a parcel."""
-        for cell in operands:
-            value = cell.cell_contents
-            if type(value) is Parcel:
-                if is_opaque(value.value):
-                    self.end(frame, index, only_python(value.value))
-                self._open_parcel(frame, index, cell, value)
-        return [cell.cell_contents for cell in operands]
 
     def _note_called(self, frame: Frame, function: Any) -> None:
         """Note which code an instruction calls, and what a function looks at that is shown the variables."""
@@ -286,36 +256,6 @@ class Segment(Holder):
             capture.reads.deep = True
         self.doubt = False
 
-    def _open_moved(self, frame: Frame, index: int, each: Instruction) -> None:
-        """Open what an instruction moves in a branch or loop: its ways are joined by the values that they leave."""
-        cells = [frame.slots[each.argument]] if each.name in instructions.OF_SLOTS else []
-        if each.name in instructions.OF_STACK:
-            cells.append(frame.stack[frame.depth - 1])
-        if each.name in ("COPY", "SWAP"):
-            cells.append(frame.stack[frame.depth - each.argument])
-        for cell in cells:
-            value = contents(cell)
-            if type(value) is Parcel and not is_opaque(value.value):
-                self._open_parcel(frame, index, cell, value)
-                look_into(value.value)
-
-    def _open_parcel(self, frame: Frame, index: int, cell: CellType, parcel: Parcel) -> None:
-        if parcel.name in self.closed:
-            self.end(frame, index, why_differing(parcel.value))
-        cell.cell_contents = read(parcel)
-
-    def before_joining(self, parcel: Parcel) -> None:
-        """To be called before a branch or loop is staged that writes a variable with a parcel in it.
-
-        Raises:
-            Learned: what is in it is another in each call. The next attempt runs what writes it by its jumps.
-        """
-        if parcel.name in self.closed and self.regions:
-            why = why_differing(parcel.value, joined=True)
-            for region in self.regions:
-                self._open(region, why)
-            raise Learned
-
     def after(self, frame: Frame, index: int) -> None:
         """To be called behind an instruction that went well, which may have made what cannot leave the segment.
 
@@ -330,24 +270,7 @@ class Segment(Holder):
             self._meet(frame.peek(2 if each.name == "LOAD_METHOD" else 1))
         elif each.name == "BINARY_SUBSCR":
             meet(frame.peek())
-        if each.name == "MAKE_CELL":
-            made = frame.slots[each.argument]
-        elif each.name in MOVES or not frame.depth:
-            return
-        else:
-            made = frame.stack[frame.depth - (2 if each.name in instructions.WITH_ANOTHER else 1)]
-        value = made.cell_contents
-        if isinstance(value, _ATOMS):
-            return
-        known = self.made.get(id(value))
-        if known is None or (not is_users(known[1].code.co_filename) and is_users(frame.code.co_filename)):
-            held = while_there_is(value, self.made)  # a library's function is better called by Python as a whole
-            self.made[id(value)] = held, frame, index
-        if may_end_unseen(value) and (each.name in CALLS or each.name == "GET_ITER"):
-            self.breaks.leave(frame.code, index, why_of("closing"))
-            raise Learned
-        if each.name not in instructions.MAKING and may_be_from_before(value):
-            self.foreign.add(id(value))
+        note_made(self, frame, index, each)
 
     def require_none_refused(self) -> None:
         """To be called behind an instruction that may have called anything: as `ExecutedCode.require_none_refused`."""
@@ -358,12 +281,6 @@ class Segment(Holder):
     def has_made(self, value: Any) -> bool:
         """Whether an instruction of the segment has given an object."""
         return id(value) in self.made
-
-    def _is_foreign(self, value: Any) -> bool:
-        """Whether an object was there before, and Python has to get hold of it: the capture knows no path to it."""
-        capture = session()
-        assert capture is not None
-        return id(value) in self.foreign and (type(value) is not dict or capture.is_from_before(value))
 
     def _meet(self, value: Any) -> None:
         """Note an object from outside that a capture does not look for: a logger, one of torch's, a semaphore."""
@@ -385,27 +302,18 @@ class Segment(Holder):
             Learned: this attempt cannot end here.
         """
         raising = frame
-        frame, index = self._seen_by_python(frame, index, why)
+        frame, index = self.seen_by_python(frame, index, why)
         below = self.frames[: self.frames.index(frame) + 1] if frame in self.frames else []
         regions = [each for each in self.regions if each.frame in below]
         if self.regions or frame is not raising or frame is not self.frames[-1]:
             self.breaks.leave(frame.code, index, why)
             for region in regions:
-                self._open(region, why)
+                self.breaks.open(region, why)
             raise Learned
         self.breaks.leave(frame.code, index, why)
         raise Ended
 
-    def _open(self, region: Region, why: Why) -> None:
-        if region.is_loop:
-            self.breaks.unroll(region.frame.code, region.index)
-        elif region.is_try:
-            self.breaks.unstage(region.frame.code, region.index)
-        else:
-            within = because("way", why)
-            self.breaks.leave(region.frame.code, region.index, within)
-
-    def _seen_by_python(self, frame: Frame, index: int, why: Why) -> tuple[Frame, int]:
+    def seen_by_python(self, frame: Frame, index: int, why: Why) -> tuple[Frame, int]:
         """Where Python sees an instruction: in a frame that something else than a frame has called, at that call.
 
         A generator's frame is none of those that are handed out: Python sees what takes its next value.
@@ -426,75 +334,11 @@ class Segment(Holder):
             raise Learned  # while an attempt is left that had to begin anew
         raise Unreachable(why, place_of(frame.code, index))
 
-    def failed(self, frame: Frame, index: int, error: BaseException) -> None:
-        """To be called with an exception that leaves a frame's instruction, and no handler of the user's gets.
-
-        Raises:
-            Learned: Python carries out the instruction in the next attempt.
-        """
-        capture = session()
-        failure = told(error)
-        if failure is not None and capture is not None and capture.executed.refused is not None:
-            failure = told(capture.executed.refused)  # of which the code that was refused may have made the other
-        if failure is None or is_fault(failure) or sees_frames(failure):
-            return
-        innermost = self.culprits.setdefault(id(failure), (failure, frame, index))[1:]
-        is_users = not isinstance(failure, CaptureError)
-        if self.regions or (is_users and frame is not self.frames[0]):
-            return  # an operator may know another way; a frame below may handle it
-        frame, index = innermost if innermost[0] in self.frames else (frame, index)
-        frame, index = self._seen_by_python(frame, index, reason_of(failure))
-        if index in self.breaks.residual.get(frame.code, ()):
-            return
-        self.breaks.leave(frame.code, index, reason_of(failure))
-        raise Learned from None
-
-    def caught(self, frame: Frame, index: int, error: BaseException) -> None:
-        """To be called with an exception that a handler of the user's gets: what has raised it has made it."""
-        _, maker, at = self.culprits.get(id(error), (error, frame, index))
-        self.made.setdefault(id(error), (error, maker, at))
-
-    def failed_in(self, region: Region, error: BaseException) -> None:
-        """To be called with an exception that leaves a branch or loop, which may itself be what has failed.
-
-        Raises:
-            Learned: the loop is run by its jumps in the next attempt, or the jump is Python's.
-        """
-        failure = told(error)
-        if failure is None or is_fault(failure) or sees_frames(failure):
-            return
-        if id(failure) not in self.culprits and isinstance(failure, CaptureError) and not self.regions:
-            self._open(region, reason_of(failure))
-            raise Learned from None
-        self.failed(region.frame, region.index, error)
-
     def staged(self, region: Region) -> None:
         """To be called behind a branch, loop or ``try`` that the program has as a whole."""
         found = None if self.regions else decided(region, self.frames)
         if found is not None:
             self.decisions.append(found)
-
-    def require_set(self, values: Iterable[Any] = ()) -> None:
-        """To be called where a segment ends: no place that outlives it can be left without a value by the run alone.
-
-        Args:
-            values: what its frames hand on.
-
-        Raises:
-            Learned: the next attempt leaves to Python what decides that.
-            CaptureError: what that is, is not known.
-        """
-        own = {id(cell) for frame in self.frames for cell in frame.slots}  # what is needed of them is handed on
-        found = unset(session(), [*values, *self._written(own)])
-        if not found:
-            return
-        message = "only the run knows whether a variable has a value that is needed behind a segment"
-        region, before = deciding(self.decisions, found), self.breaks.count
-        if region is not None:
-            self._open(region, because("cut", Why(message, "SG306")))
-        if self.breaks.count > before:
-            raise Learned
-        raise refuse("SG306", message)
 
     def before_fork(self, frame: Frame, *ways: int) -> None:
         """To be called before a branch: one that leaves a loop that is run by its jumps would never come to an end.
@@ -508,7 +352,7 @@ class Segment(Holder):
                 why = why_of("loop")
                 self.breaks.leave(frame.code, frame.next, why)
                 for region in self.regions:
-                    self._open(region, why)
+                    self.breaks.open(region, why)
                 raise Learned
 
     def _here(self) -> tuple[list[Region], CodeType, int] | None:
@@ -531,7 +375,7 @@ class Segment(Holder):
         before = self.breaks.count
         if regions:
             for region in regions:
-                self._open(region, why_of("copies"))
+                self.breaks.open(region, why_of("copies"))
         else:
             self.breaks.leave(code, index, why_of("copies"))
         if self.breaks.count > before:
@@ -550,37 +394,3 @@ class Segment(Holder):
         code, index = places[len(places) // 2]
         self.breaks.leave(code, index, because("cut", refused(error)))
         return True
-
-    def _written(self, without: Container[int] = ()) -> Iterator[Any]:
-        """What has been stored in what may outlive the segment, but for the cells with some ids."""
-        capture = session()
-        for write in () if capture is None else capture.journal.written(0).values():
-            cell = write.place.cell if isinstance(write.place, CellPlace) else None
-            if cell is None or not (self.has_made(cell) or id(cell) in without):
-                yield write.place.get()
-
-    def hand_out(self) -> tuple[Layout, list[Any]]:
-        """The frames as they are.
-
-        Raises:
-            Learned: something among what they hold has to be made by Python.
-            CaptureError: only the run knows whether a variable has a value.
-        """
-        layout, values = suspended(self.frames)
-        self.require_set(values)
-        leaving = [*inside([*values, *self._written()], self.made)]
-        attributes = attributes_of(value for value, _ in leaving)
-        for value, holder in leaving:
-            is_pythons = stays(value) or id(value) in attributes or may_be_marked(value, self.frames)
-            if holder is not None and (is_pythons or self._is_foreign(value)):
-                _, frame, index = self.made[holder]
-                each = frame.prepared.decoded.instructions[index]
-                made = "raised" if isinstance(value, BaseException) else "makes"
-                makes = why_of("inside") if each.name == "BEFORE_WITH" else why_of(made, kind_of(value))
-                self.breaks.leave(frame.code, index, makes)
-                raise Learned
-        self.require_closed()
-        return layout, values
-
-
-_ATOMS = (type(None), bool, int, float, complex, str, bytes, torch.Tensor)

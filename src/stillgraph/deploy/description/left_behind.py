@@ -30,23 +30,21 @@ from stillgraph.program.effects import (
 from stillgraph.program.facts.module_tables import NOT_PERSISTENT
 from stillgraph.program.guards import (
     AliasGuard,
-    Attribute,
     BytesGuard,
     ConstantGuard,
     ContentsGuard,
     ElementsGuard,
     FactGuard,
-    Item,
     KeysGuard,
     LengthGuard,
     MissingGuard,
     NoAttributeGuard,
-    Source,
     TensorGuard,
     UnsetGuard,
 )
 from stillgraph.program.outputs import Constant, Container, Instance, Repeated, Same, Template, may_be_absent
 from stillgraph.program.program import Program
+from stillgraph.program.sources import Attribute, Item, Source
 
 _HINT = "Keep it in a buffer of one dtype and size or in a number, or take it as an argument and return it."
 _READING = (

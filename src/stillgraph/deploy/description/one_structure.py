@@ -22,7 +22,7 @@ from stillgraph.program.constants import Known, is_constant
 from stillgraph.program.effects import Effect
 from stillgraph.program.facts.info import info
 from stillgraph.program.graphs import arguments
-from stillgraph.program.guards import Item, LengthGuard, Source, TypeGuard
+from stillgraph.program.guards import LengthGuard, TypeGuard
 from stillgraph.program.operations import kind_code
 from stillgraph.program.outputs import (
     Choice,
@@ -38,6 +38,7 @@ from stillgraph.program.outputs import (
     Template,
 )
 from stillgraph.program.program import Program
+from stillgraph.program.sources import Item, Source
 from stillgraph.program.types import show_shape
 
 

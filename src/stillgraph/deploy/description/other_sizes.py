@@ -11,9 +11,10 @@ from typing import Any
 
 import torch
 
-from stillgraph.program.guards import Argument, SizeGuard, Source, TensorGuard
+from stillgraph.program.guards import SizeGuard, TensorGuard
 from stillgraph.program.input_spec import Dim
 from stillgraph.program.program import Program
+from stillgraph.program.sources import Argument, Source
 
 Place = tuple[Source, int]
 Sizes = Mapping[Place, int]

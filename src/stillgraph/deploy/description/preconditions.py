@@ -28,11 +28,11 @@ from stillgraph.program.guards import (
     IdentityGuard,
     KeysGuard,
     LengthGuard,
-    Source,
     TensorGuard,
     TypeGuard,
 )
 from stillgraph.program.program import Program
+from stillgraph.program.sources import Source
 
 _CONTAINERS = (list, tuple, dict)
 

@@ -13,20 +13,9 @@ import torch
 from stillgraph.core.diagnostics import refuse
 from stillgraph.deploy.description.structure import is_key
 from stillgraph.program.effects import Effect, SetAttribute, SetCell, SetGlobal, SetSlot
-from stillgraph.program.guards import (
-    Argument,
-    Attribute,
-    Cell,
-    ConstantGuard,
-    Global,
-    IdentityGuard,
-    Item,
-    ObjectGuard,
-    Slot,
-    Source,
-    TensorGuard,
-)
+from stillgraph.program.guards import ConstantGuard, IdentityGuard, ObjectGuard, TensorGuard
 from stillgraph.program.program import Input, Program
+from stillgraph.program.sources import Argument, Attribute, Cell, Global, Item, Slot, Source
 from stillgraph.runtime.native.function_writer import read_source
 
 

@@ -23,7 +23,6 @@ from stillgraph.passes.lists.lists import items_of
 from stillgraph.passes.lists.ragged import elements_of
 from stillgraph.passes.numbers.number_errors import EXACT, MIXED
 from stillgraph.program.graphs import arguments
-from stillgraph.program.guards import Argument, Attribute, Item, Source
 from stillgraph.program.outputs import (
     BOUND,
     Constant,
@@ -39,6 +38,7 @@ from stillgraph.program.outputs import (
     Template,
 )
 from stillgraph.program.program import Program
+from stillgraph.program.sources import Argument, Attribute, Item, Source
 from stillgraph.program.types import ObjectType
 
 Json = Any

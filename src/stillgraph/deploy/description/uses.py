@@ -6,8 +6,8 @@ import ast
 from typing import Any
 
 from stillgraph.deploy.description.texts import functions_naming, mentions
-from stillgraph.program.guards import Argument, Attribute, Cell, Global, Slot, Source
 from stillgraph.program.program import Program
+from stillgraph.program.sources import Argument, Attribute, Cell, Global, Slot, Source
 
 _WRITING = frozenset({"append", "appendleft", "extend", "extendleft", "insert", "add", "update", "clear", "discard"})
 """Methods of containers that give nothing back, and do not fail for what a container holds."""

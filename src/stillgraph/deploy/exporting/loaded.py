@@ -14,8 +14,8 @@ from stillgraph.deploy.description.structure import decode_result, decode_source
 from stillgraph.deploy.exporting.checks import original, results_of
 from stillgraph.passes.checks import Check
 from stillgraph.passes.lists.lists import items_of
-from stillgraph.program.guards import Argument, Source
 from stillgraph.program.input_spec import Dim
+from stillgraph.program.sources import Argument, Source
 from stillgraph.runtime.native.function_writer import read_source
 
 _KINDS = {"bool": bool, "int": int, "float": float}

@@ -34,9 +34,9 @@ from stillgraph.passes.regions.regions import copied_module, outputs, placeholde
 from stillgraph.passes.regions.values import Fakes, dtype_of, kind_of, storage_of, value_of
 from stillgraph.passes.whole_graph import unwrap_tests
 from stillgraph.program.effects import Effect
-from stillgraph.program.guards import Attribute, Slot, Source
 from stillgraph.program.outputs import Constant, Output
 from stillgraph.program.program import Program
+from stillgraph.program.sources import Attribute, Slot, Source
 from stillgraph.runtime.native.function_writer import read_source
 
 

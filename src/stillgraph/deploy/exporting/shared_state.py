@@ -9,7 +9,8 @@ from stillgraph.core.diagnostics import refuse
 from stillgraph.deploy.description.entries import Entry
 from stillgraph.deploy.description.signature import home_of, written_place
 from stillgraph.deploy.exporting.exported_program import Exported
-from stillgraph.program.guards import ConstantGuard, Source
+from stillgraph.program.guards import ConstantGuard
+from stillgraph.program.sources import Source
 
 
 def read_as_constants(entries: Mapping[str, Entry]) -> dict[str, set[Source]]:

@@ -31,7 +31,8 @@ from stillgraph.program.outputs import Constant, Output
 from stillgraph.program.program import Program
 from stillgraph.program.types import ListType
 from stillgraph.runtime.native.function_writer import read_source
-from stillgraph.runtime.native.native import entered, lower
+from stillgraph.runtime.native.modes import entered
+from stillgraph.runtime.native.native import lower
 
 _SEED = 20240229
 _NOTHING = object()  # a leaf of the result that means nothing: it stands beside a flag that says None

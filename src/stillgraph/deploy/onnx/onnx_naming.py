@@ -16,20 +16,10 @@ from stillgraph.deploy.python.variables import UserLines, result_name, stem_of
 from stillgraph.passes.regions.regions import Branch, Loop, controls, is_result, outputs, placeholders, results
 from stillgraph.passes.regions.values import value_of
 from stillgraph.passes.state.growing import expression
-from stillgraph.program.guards import Source
 from stillgraph.program.input_spec import Dim
-from stillgraph.program.outputs import (
-    Constant,
-    Container,
-    Instance,
-    OfKind,
-    OneOf,
-    OrNone,
-    Output,
-    Repeated,
-    Template,
-)
+from stillgraph.program.outputs import Constant, Container, Instance, OfKind, OneOf, OrNone, Output, Repeated, Template
 from stillgraph.program.program import Program
+from stillgraph.program.sources import Source
 
 Places = tuple[tuple[int, int] | None, ...]
 """For each size of an output the axis of an input that it equals: the input's place, and the axis."""

@@ -7,14 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from stillgraph.deploy.python.spelling import Spelling, is_literal
-from stillgraph.program.guards import (
-    Argument,
-    Attribute,
-    Item,
-    Slot,
-    Source,
-)
 from stillgraph.program.program import Program
+from stillgraph.program.sources import Argument, Attribute, Item, Slot, Source
 
 
 @dataclass(frozen=True)

@@ -20,15 +20,12 @@ from stillgraph.program.effects import DeleteAttribute, Effect
 from stillgraph.program.guards import (
     AliasGuard,
     ApartGuard,
-    Argument,
-    Attribute,
     ConstantGuard,
     ContentsGuard,
     ElementsGuard,
     FunctionGuard,
     Guard,
     IdentityGuard,
-    Item,
     KeysGuard,
     LengthGuard,
     MembersGuard,
@@ -36,12 +33,11 @@ from stillgraph.program.guards import (
     ModeGuard,
     NoAttributeGuard,
     SizeGuard,
-    Slot,
-    Source,
     TensorGuard,
     TypeGuard,
 )
 from stillgraph.program.program import Program
+from stillgraph.program.sources import Argument, Attribute, Item, Slot, Source
 
 _PLAIN = (bool, int, float, str, list, tuple, dict, set)
 _ASKS_GRAD_MODE = (

@@ -33,15 +33,10 @@ from stillgraph.passes.regions.regions import all_regions, placeholders
 from stillgraph.passes.regions.regions import outputs as outputs_of
 from stillgraph.passes.regions.values import is_number, value_of
 from stillgraph.program.context import Context
-from stillgraph.program.guards import (
-    Argument,
-    Attribute,
-    ConstantGuard,
-    ModeGuard,
-    Slot,
-)
+from stillgraph.program.guards import ConstantGuard, ModeGuard
 from stillgraph.program.operations import unbound
 from stillgraph.program.program import Program
+from stillgraph.program.sources import Argument, Attribute, Slot
 
 _MODULES = {"torch", "F", "nn", "math", "operator", "collections", "dataclasses", "Path", "while_loop", "self", "load"}
 
@@ -371,5 +366,3 @@ def _class_name(program: Program, args: tuple[Any, ...], receiver: int) -> str:
         return _identifier(type(args[0]).__name__)
     words = _identifier(program.name).split("_")
     return "".join(word[:1].upper() + word[1:] for word in words)
-
-

@@ -14,17 +14,9 @@ from stillgraph.deploy.python.lines import place_text
 from stillgraph.deploy.python.places import Places
 from stillgraph.deploy.python.style import Style
 from stillgraph.passes.regions.values import is_number
-from stillgraph.program.guards import (
-    Argument,
-    Attribute,
-    ConstantGuard,
-    FactGuard,
-    ModeGuard,
-    SizeGuard,
-    Slot,
-    TensorGuard,
-)
+from stillgraph.program.guards import ConstantGuard, FactGuard, ModeGuard, SizeGuard, TensorGuard
 from stillgraph.program.program import Program
+from stillgraph.program.sources import Argument, Attribute, Slot
 
 
 def head_of(program: Program, style: Style, call: Call, places: Places, name: str, weights_name: str) -> str:

@@ -14,8 +14,8 @@ from stillgraph.deploy.description.signature import place_key, written_place
 from stillgraph.deploy.python.calls import Call, is_given
 from stillgraph.deploy.python.spelling import Spelling, is_literal
 from stillgraph.program.effects import Effect, ExtendContents, SetContents, SetItem
-from stillgraph.program.guards import Argument, Attribute, Cell, Global, Held, Item, Slot, Source
 from stillgraph.program.program import Program
+from stillgraph.program.sources import Argument, Attribute, Cell, Global, Held, Item, Slot, Source
 from stillgraph.runtime.native.function_writer import read_source
 
 _SMALL = 16  # elements of a tensor that is written out

@@ -25,8 +25,9 @@ from stillgraph.passes.regions.regions import WHILE
 from stillgraph.passes.regions.values import value_of
 from stillgraph.program.blocks import CONSTRUCTS, region_of
 from stillgraph.program.context import Context
+from stillgraph.program.exceptions import raise_, raise_made
 from stillgraph.program.graphs import arguments
-from stillgraph.program.operations import act, raise_, raise_made, try_
+from stillgraph.program.operations import act, try_
 from stillgraph.runtime.native.expressions import INFIX, PREFIX, Expressions
 
 

@@ -25,7 +25,6 @@ from stillgraph.program.effects import (
     SetItem,
     SetSlot,
 )
-from stillgraph.program.guards import Argument
 from stillgraph.program.outputs import (
     BOUND,
     Choice,
@@ -41,7 +40,8 @@ from stillgraph.program.outputs import (
     Shared,
     Template,
 )
-from stillgraph.runtime.native.results import Nodes
+from stillgraph.program.sources import Argument
+from stillgraph.runtime.native.template_nodes import Nodes
 
 
 @dataclass

@@ -14,7 +14,7 @@ from stillgraph.core.diagnostics import refuse
 from stillgraph.deploy.python.lines import Lines
 from stillgraph.deploy.python.spelling import Spelling, is_literal, quoted
 from stillgraph.passes.regions.values import value_of
-from stillgraph.program import operations
+from stillgraph.program import exceptions, operations
 from stillgraph.program.acts import Calling, Logging, StandardStream, Warning_
 from stillgraph.program.graphs import arguments
 
@@ -244,17 +244,17 @@ def _set_generator_state(writer: Writer, node: fx.Node) -> str:
 STATEMENTS: dict[Any, Callable[[Writer, fx.Node], None]] = {
     operations.print_: _print,
     operations.assert_: _assert,
-    operations.raise_: _raise,
-    operations.raise_made: _raise_made,
-    operations.reraise: _reraise,
-    operations.without_traceback: _without_traceback,
+    exceptions.raise_: _raise,
+    exceptions.raise_made: _raise_made,
+    exceptions.reraise: _reraise,
+    exceptions.without_traceback: _without_traceback,
     operations.keep: _keep,
     operations.settle: _settle,
     operations.act: _act,
 }
 """What is written as a statement and gives no value."""
 
-ENDS = frozenset({operations.raise_, operations.raise_made, operations.reraise})
+ENDS = frozenset({exceptions.raise_, exceptions.raise_made, exceptions.reraise})
 """What follows them in a region is never reached."""
 
 WRITTEN: dict[Any, Callable[[Any, fx.Node], str]] = {
@@ -265,8 +265,8 @@ WRITTEN: dict[Any, Callable[[Any, fx.Node], str]] = {
     operations.is_unbound: _is_unbound,
     operations.is_integer: lambda w, node: f"float({w.value(arguments(node)[0])}).is_integer()",
     operations.made: _made,
-    operations.which: _which,
-    operations.held_by: _held_by,
+    exceptions.which: _which,
+    exceptions.held_by: _held_by,
     operations.taken: _taken,
     operations.repeated: lambda w, node: " * ".join(w.value(each) for each in arguments(node)),
     operations.invoke: _invoke,

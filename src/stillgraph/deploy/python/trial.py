@@ -30,10 +30,12 @@ from stillgraph.deploy.python.places import Places, is_own, key_of
 from stillgraph.deploy.python.spelling import is_at_hand
 from stillgraph.deploy.python.variants import Change, changes_for, is_within
 from stillgraph.program.effects import DeleteAttribute, Effect, SetAttribute
-from stillgraph.program.guards import Held, ModeGuard
+from stillgraph.program.guards import ModeGuard
 from stillgraph.program.program import Program
+from stillgraph.program.sources import Held
 from stillgraph.runtime.native.function_writer import read_source
-from stillgraph.runtime.native.native import entered, lower
+from stillgraph.runtime.native.modes import entered
+from stillgraph.runtime.native.native import lower
 from stillgraph.runtime.native.results import compile_result
 
 _SEED = 20240229

@@ -20,15 +20,14 @@ from stillgraph.operators.consumers.sorting import sort
 from stillgraph.operators.containers import entries, tables
 from stillgraph.operators.elements import lists
 from stillgraph.operators.elements.indices import as_index
+from stillgraph.operators.objects.attribute_stores import del_past_class, set_past_class
 from stillgraph.operators.objects.namespaces import note_method
 from stillgraph.operators.objects.stores import (
     CONTAINERS,
     del_item_past_class,
-    del_past_class,
     note_contents,
     promote_item,
     set_item_past_class,
-    set_past_class,
 )
 from stillgraph.operators.objects.strings import fill
 from stillgraph.operators.outside import randomness

@@ -25,7 +25,7 @@ from stillgraph.operators.calls.making import construct, refuse_spread
 from stillgraph.operators.calls.number_methods import is_declined, on_staged
 from stillgraph.operators.calls.python_functions import call_function, note_all
 from stillgraph.operators.dispatch import call
-from stillgraph.operators.objects.stores import del_past_class, set_past_class
+from stillgraph.operators.objects.attribute_stores import del_past_class, set_past_class
 from stillgraph.operators.outside.foreign import before_method
 from stillgraph.operators.outside.hidden_state import refuse_hidden_state
 from stillgraph.operators.outside.outside import OUTSIDE

@@ -12,8 +12,8 @@ from stillgraph.operators.calls.callees import call_by_kind
 from stillgraph.operators.calls.meanings import meaning_of
 from stillgraph.operators.calls.ways import ANOTHER, WAYS, Settled
 from stillgraph.operators.containers.drawing import begun, drawing_call
-from stillgraph.operators.outside import acts
 from stillgraph.operators.outside.misread import name_demand, refuse_misread
+from stillgraph.operators.outside.streams import note_stream
 from stillgraph.trace.capture.session import Session, session
 from stillgraph.trace.code.frames import here
 
@@ -38,7 +38,7 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
         capture.memory.require_unchanged(location=here())
     if isinstance(result, Iterator):
         capture.iterators.made(result, (args, kwargs))
-    acts.note_stream(capture, result)
+    note_stream(capture, result)
     return result
 
 

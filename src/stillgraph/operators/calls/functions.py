@@ -15,52 +15,43 @@ from torch.distributions.kl import _dispatch_kl, kl_divergence
 
 from stillgraph.core.diagnostics import CaptureError, Refusal, refuse
 from stillgraph.core.lookup import class_member, is_exactly
+from stillgraph.operators.calls.attribute_functions import all_attributes, getattr_, hasattr_
 from stillgraph.operators.conditions.branches import if_exp
-from stillgraph.operators.conditions.methods import method_of
-from stillgraph.operators.consumers.consumers import first, fold, is_looped_over, keyed, known_or_list
+from stillgraph.operators.consumers.consumers import first, is_looped_over, keyed, known_or_list
+from stillgraph.operators.consumers.folding import fold
 from stillgraph.operators.consumers.sorting import sorted_
 from stillgraph.operators.containers.iterables import as_sequence
-from stillgraph.operators.containers.sequences import Range, RangeIterator, Sliced
+from stillgraph.operators.containers.ranges import Range, RangeIterator
+from stillgraph.operators.containers.sequences import Sliced
 from stillgraph.operators.containers.watched import run_over, watched_container
 from stillgraph.operators.control_flow.generators import Mapped, Produced, filtered, generator_of, mapped
 from stillgraph.operators.dispatch import call, raised
 from stillgraph.operators.elements import lists
 from stillgraph.operators.elements.indices import as_index
 from stillgraph.operators.objects import namespaces
-from stillgraph.operators.objects.attributes import attr, made_on_some_paths, show_own
-from stillgraph.operators.objects.booleans import eq, in_, is_, ne, not_, ordered
-from stillgraph.operators.objects.registries import require_known
-from stillgraph.operators.objects.stores import (
-    del_attr,
-    del_item,
-    del_past_class,
-    item,
-    set_attr,
-    set_item,
-    set_past_class,
-)
+from stillgraph.operators.objects.attribute_stores import del_attr, del_past_class, set_attr, set_past_class
+from stillgraph.operators.objects.booleans import not_
+from stillgraph.operators.objects.comparisons import eq, in_, is_, ne, ordered
+from stillgraph.operators.objects.stores import del_item, set_item
+from stillgraph.operators.objects.subscripts import item
 from stillgraph.operators.outside.outside import OUTSIDE, at_run_time
 from stillgraph.operators.outside.randomness import RANDOMNESS
 from stillgraph.operators.python import complexes, copying
-from stillgraph.operators.python.numbers import zip_
+from stillgraph.operators.python.iteration import zip_
 from stillgraph.operators.torch import checkpointing, optimizers, polyfilled, torchscript, trees
 from stillgraph.trace.capture.concretization import ask_for_the_object
 from stillgraph.trace.capture.session import Session, session
 from stillgraph.trace.code.frames import called, here, module_here
 from stillgraph.trace.code.signals import Diverged, Restart
-from stillgraph.trace.code.uninterpreted import PROPERTIES
 from stillgraph.trace.control_flow.raising import emit_raise
 from stillgraph.trace.control_flow.unknown import refuse_unknown
-from stillgraph.trace.control_flow.unset import with_or_without_value
 from stillgraph.trace.fakes.symbolic import is_fake
 from stillgraph.trace.guards.one_object import is_told_by_value
-from stillgraph.trace.heap.places import MISSING, AttributePlace
 from stillgraph.trace.torch_rules.tensor_classes import make_subclass
 from stillgraph.trace.torch_rules.tensor_construction import of_array
 from stillgraph.trace.values.arrays import StagedArray
 from stillgraph.trace.values.entries import container_of, some_keys, table_of
-from stillgraph.trace.values.numbers import Staged, StagedNumber, kinds_of
-from stillgraph.trace.values.text import StagedText
+from stillgraph.trace.values.numbers import Staged, StagedNumber
 
 
 def _exit(status: Any = None, /) -> NoReturn:
@@ -70,87 +61,6 @@ def _exit(status: Any = None, /) -> NoReturn:
     else:
         error = SystemExit(*(() if status is None else status if isinstance(status, tuple) else (status,)))
     raise raised(error)
-
-
-def _getattr(target: Any, name: str, *default: Any) -> Any:
-    capture = _asked(target, name)
-    if capture.may_be_none(target):
-        return capture.with_or_without(target, lambda v: _getattr(v, name, *default))
-    perhaps = made_on_some_paths(capture, target, name)
-    if default and perhaps is not None and AttributePlace(target, name).default is MISSING:
-        return with_or_without_value(capture, perhaps, lambda value: default[0] if value is MISSING else value)
-    if default and perhaps is None and not _is_attribute_of(target, name):
-        if method_of(target, "__getattr__") is None:
-            return getattr(target, name, *default)
-        try:
-            return attr(target, name)
-        except AttributeError:
-            return default[0]
-    return attr(target, name)
-
-
-def _hasattr(target: Any, name: str) -> Any:
-    capture = _asked(target, name)
-    if isinstance(target, StagedText):
-        return hasattr(str, name)
-    perhaps = made_on_some_paths(capture, target, name)
-    if perhaps is not None:
-        if AttributePlace(target, name).default is not MISSING:
-            return True
-        return with_or_without_value(capture, perhaps, lambda value: value is not MISSING)
-    if method_of(target, "__getattr__") is not None or _is_computed(target, name):
-        try:
-            attr(target, name)
-        except AttributeError:
-            return False
-        return True
-    if not capture.may_be_none(target):
-        own = not isinstance(target, StagedNumber) and hasattr(target, name)
-        return own or _is_attribute_of(target, name)
-    without = hasattr(None, name)
-    if without is _is_attribute_of(target, name):
-        return without
-    absent = capture.absence(target)
-    return absent if without else capture.opposite(absent)
-
-
-def _is_computed(target: Any, name: str) -> bool:
-    stands = isinstance(target, (torch.Tensor, StagedNumber))  # for what has another class
-    return not stands and isinstance(class_member(type(target), name), PROPERTIES)
-
-
-def _is_attribute_of(target: Any, name: str) -> bool:
-    """Whether values of the type that a staged value stands for have an attribute."""
-    if isinstance(target, StagedNumber):
-        answers = {class_member(kind, name) is not None for kind in kinds_of(target)}
-        if len(answers) > 1:
-            message = f"whether a number has '{name}' is asked, of which the kind depends on the path"
-            raise refuse("SG301", message, location=here(), hint="Ask isinstance(number, int).")
-        return answers.pop()
-    return isinstance(target, torch.Tensor) and hasattr(torch.Tensor, name)
-
-
-def _asked(target: Any, name: str) -> Session:
-    capture = session()
-    assert capture is not None
-    capture.reads.attributes.append((target, name))
-    return capture
-
-
-def _whole(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of Python's that gives all the attributes of an object."""
-
-    def asked(*args: Any) -> Any:
-        capture = session()
-        assert capture is not None
-        capture.reads.whole.update((id(target), target) for target in args)
-        for target in args:
-            show_own(capture, target)
-            if isinstance(target, torch.nn.Module):
-                require_known(capture, target)
-        return function(*args)
-
-    return asked
 
 
 def _iter(*args: Any) -> Any:
@@ -427,9 +337,9 @@ OTHERS: dict[Any, Callable[..., Any]] = {
     object.__delattr__: functools.partial(del_past_class, object.__delattr__),
     type.__delattr__: functools.partial(del_past_class, type.__delattr__),
     torch.nn.Module.__delattr__: functools.partial(del_past_class, torch.nn.Module.__delattr__),
-    getattr: _getattr,
-    hasattr: _hasattr,
-    **{function: _whole(function) for function in (vars, dir)},
+    getattr: getattr_,
+    hasattr: hasattr_,
+    **{function: all_attributes(function) for function in (vars, dir)},
     iter: _iter,
     map: _map,
     filter: _filter,

@@ -9,7 +9,7 @@ from stillgraph.operators.calls.functions import OTHERS
 from stillgraph.operators.conditions.methods import method_of
 from stillgraph.operators.outside import acts, randomness
 from stillgraph.operators.python import draws
-from stillgraph.operators.python.numbers import MEANINGS
+from stillgraph.operators.python.builtin_functions import MEANINGS
 from stillgraph.operators.torch.wrappers import WRAPPERS
 
 

@@ -17,6 +17,7 @@ from stillgraph.operators.dispatch import call
 from stillgraph.operators.objects.stores import is_method_of_container
 from stillgraph.operators.outside import acts
 from stillgraph.operators.outside.debugging import stop_for
+from stillgraph.operators.outside.steps import NOT_AN_ACT
 from stillgraph.operators.outside.unseen import with_each
 from stillgraph.operators.torch.plain_arguments import takes_key, wants_plain_arguments
 from stillgraph.trace.capture.session import Session
@@ -132,7 +133,7 @@ def _with_each_unseen(capture: Session, function: Any, args: Args, kwargs: Keywo
 
 def _as_an_act(capture: Session, function: Any, args: Args, kwargs: Keywords) -> Any:
     given = acts.carry_out(capture, function, args, kwargs)
-    return ANOTHER if given is acts.NOT_AN_ACT else given
+    return ANOTHER if given is NOT_AN_ACT else given
 
 
 def _of_numpy(capture: Session, function: Any, args: Args, kwargs: Keywords) -> Any:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import collections
 import enum
-import functools
 import gc
 from collections.abc import Callable, Mapping
 from types import CodeType, FunctionType, MappingProxyType, ModuleType
@@ -18,21 +17,20 @@ import torch
 
 from stillgraph.core.diagnostics import Refusal, refuse
 from stillgraph.operators import dispatch
-from stillgraph.operators.conditions.branches import if_exp
 from stillgraph.operators.conditions.truth import truth_number
 from stillgraph.operators.consumers.comprehensions import add_to_set, list_of
 from stillgraph.operators.containers import entries
 from stillgraph.operators.containers.drawing import drawn
 from stillgraph.operators.containers.iterables import as_sequence
-from stillgraph.operators.containers.sequences import Listed, Range, RangeIterator, StagedRows
+from stillgraph.operators.containers.ranges import Range, RangeIterator
+from stillgraph.operators.containers.sequences import Listed, StagedRows
 from stillgraph.operators.control_flow.generators import Produced
-from stillgraph.operators.control_flow.loops import Context, for_
-from stillgraph.operators.control_flow.trials import Trial
+from stillgraph.operators.control_flow.loop_attempts import Context
+from stillgraph.operators.control_flow.loops import for_
 from stillgraph.operators.dispatch import call
 from stillgraph.operators.elements import lists
 from stillgraph.operators.objects.stores import note_contents, set_item, set_item_past_class
 from stillgraph.operators.objects.strings import joined, with_chosen
-from stillgraph.passes.regions.purity import is_pure
 from stillgraph.trace.capture.session import Session, session
 from stillgraph.trace.code.frames import called, here
 from stillgraph.trace.code.signals import Diverged
@@ -49,7 +47,8 @@ from stillgraph.trace.values.lists import StagedSpread
 from stillgraph.trace.values.numbers import Staged
 
 
-def _capture() -> Session:
+def capturing() -> Session:
+    """The capture that is going on."""
     capture = session()
     assert capture is not None
     return capture
@@ -95,7 +94,7 @@ def join(method: Any, iterable: Any) -> Any:
     if lists.is_spread(parts):
         message = "join is given parts of which only the run knows how many there are"
         raise refuse("SG210", message, location=here(), hint="Print the parts one by one, with end='', in a loop.")
-    parts = [*with_chosen(_capture(), tuple(parts))]
+    parts = [*with_chosen(capturing(), tuple(parts))]
     chosen = next((part for part in parts if isinstance(part, Unjoined)), None)
     if chosen is not None:
         return chosen.either(lambda value: call(method, [value if part is chosen else part for part in parts]))
@@ -204,7 +203,7 @@ def taken(
 
 
 def _take_all(target: Any, step: Callable[[Any, Any], None], iterable: Any) -> None:
-    before = Context(_capture(), [], []).checkpoint()
+    before = Context(capturing(), [], []).checkpoint()
     try:
         for_(iterable, lambda value: step(target, value))
     except Refusal:
@@ -224,7 +223,7 @@ _LEAD_NOWHERE = (type, ModuleType, CodeType, Staged, torch.Tensor)
 
 def _may_lead_to(iterable: Any, target: Any) -> bool:
     """Whether drawing from an iterable may come by a container that the call has made, but by names of modules."""
-    if _capture().is_new(target) is not True:
+    if capturing().is_new(target) is not True:
         return True
     seen: set[int] = set()
     waiting = [iterable]
@@ -298,84 +297,6 @@ def _is_copied(kind: type, given: Any) -> bool:
     return kind is dict and hasattr(type(given), "keys")
 
 
-# ---- functions
-def fold(function: Callable[[Any, Any], Any], iterable: Any, *initial: Any) -> Any:
-    """``functools.reduce``: a loop that may be staged, over a generator or a list of unknown length."""
-    if is_looped_over(iterable):
-        return _folded(function, iterable, *initial) if initial else _folded_from_first(function, iterable)
-    items = known_or_list(iterable)
-    if not lists.is_spread(items):
-        return functools.reduce(function, items, *initial)
-    capture = _capture()
-    if not initial:
-        branch(capture, truth_number(capture, items), lambda: None, _refuse_nothing, (), ())
-        return fold(function, lists.at(capture, items, slice(1, None)), lists.at(capture, items, 0))
-
-    def all_of_them() -> Any:
-        # the first is apart: what it makes of a 0 to begin with may be of another type
-        first = function(initial[0], lists.at(capture, items, 0))
-        return _folded(function, lists.at(capture, items, slice(1, None)), first)
-
-    return if_exp(items, all_of_them, lambda: initial[0])
-
-
-def _refuse_nothing() -> NoReturn:
-    emit_raise(_capture(), TypeError(_EMPTY))
-    raise Diverged
-
-
-_EMPTY = "reduce() of empty iterable with no initial value"
-_NONE_YET = object()
-
-
-def _folded_from_first(function: Callable[[Any, Any], Any], iterable: Any) -> Any:
-    """`_folded` that begins with the first element.
-
-    Raises:
-        TypeError: there is none.
-        Refusal: only the run knows whether there is one, and something is seen of when the function is called.
-    """
-    before = Context(_capture(), [], []).checkpoint()
-    try:
-        total = _folded(functools.partial(_after, function), iterable, _NONE_YET)
-    except Refusal as refused:
-        before.rollback()
-        return fold(functools.partial(_unseen, function, refused), list_of(iterable, lambda item: item))
-    return _resolved(total, lambda each: each, _refuse_nothing)
-
-
-def _after(function: Callable[[Any, Any], Any], total: Any, value: Any) -> Any:
-    return _resolved(total, lambda each: function(each, value), lambda: value)
-
-
-def _resolved(total: Any, there: Callable[[Any], Any], missing: Callable[[], Any]) -> Any:
-    if isinstance(total, Unjoined):
-        return total.either(lambda each: _resolved(each, there, missing))
-    return missing() if total is _NONE_YET else there(total)
-
-
-def _unseen(function: Callable[[Any, Any], Any], refused: Refusal, total: Any, value: Any) -> Any:
-    """``function(total, value)``; refused if that does anything that a generator would find, or anybody see."""
-    capture = _capture()
-    context = Context(capture, [], [])
-    start, trial = context.checkpoint(), Trial(context)
-    result = function(total, value)
-    if trial.has_done_something() or not all(map(is_pure, capture.region.since(start.region))):
-        raise refused
-    return result
-
-
-def _folded(function: Callable[[Any, Any], Any], iterable: Any, total: Any) -> Any:
-    """``functools.reduce(function, iterable, total)`` as a loop that may be staged."""
-
-    def add(value: Any) -> None:
-        nonlocal total
-        total = function(total, value)
-
-    for_(iterable, add, keeps=("total",))
-    return total
-
-
 # ---- the table
 _BY_PYTHON = (
     "next bytes bytearray bytearray.__init__ bytearray.__setitem__ bytearray.extend bytearray.join bytes.join "
@@ -426,7 +347,7 @@ def first(generator: Produced, *default: Any) -> Any:
     Raises:
         StopIteration: as Python, if there is none and no default.
     """
-    capture = _capture()
+    capture = capturing()
     found: Any = default[0] if default else MISSING
     there: Any = False
 
@@ -442,5 +363,5 @@ def first(generator: Produced, *default: Any) -> Any:
 
 
 def _stop() -> NoReturn:
-    emit_raise(_capture(), StopIteration())
+    emit_raise(capturing(), StopIteration())
     raise Diverged

@@ -11,8 +11,9 @@ from stillgraph.operators.conditions.branches import if_exp
 from stillgraph.operators.consumers.unpacking import unpack
 from stillgraph.operators.dispatch import call
 from stillgraph.operators.each import of_each
-from stillgraph.operators.objects.booleans import in_
-from stillgraph.operators.objects.stores import del_item, item
+from stillgraph.operators.objects.comparisons import in_
+from stillgraph.operators.objects.stores import del_item
+from stillgraph.operators.objects.subscripts import item
 from stillgraph.trace.capture.session import session
 from stillgraph.trace.control_flow.joined.unjoined import Unjoined, alternatives, is_lost
 from stillgraph.trace.values.numbers import Staged

@@ -17,7 +17,7 @@ from stillgraph.core.files import is_torch
 from stillgraph.core.lookup import class_member, of_class
 from stillgraph.operators.conditions.branches import Block, places
 from stillgraph.operators.conditions.truth import truth
-from stillgraph.operators.control_flow.loops import Context
+from stillgraph.operators.control_flow.loop_attempts import Context
 from stillgraph.operators.control_flow.protected import attempt
 from stillgraph.operators.dispatch import call
 from stillgraph.operators.outside.foreign import before_entering

@@ -6,158 +6,41 @@ import functools
 import math
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from types import FrameType
 from typing import Any
 
-from stillgraph.core.diagnostics import CaptureError, Refusal, refuse
+from stillgraph.core.diagnostics import Refusal, refuse
 from stillgraph.operators import dispatch
 from stillgraph.operators.conditions.branches import Block, places
 from stillgraph.operators.conditions.truth import truth
 from stillgraph.operators.containers.drawing import drawn, items_of
-from stillgraph.operators.containers.sequences import Count, StagedEntries
+from stillgraph.operators.containers.ranges import Count
+from stillgraph.operators.containers.sequences import StagedEntries
 from stillgraph.operators.containers.watched import Watch, run_over, watched_container
 from stillgraph.operators.control_flow.closing import before_stop
 from stillgraph.operators.control_flow.generators import Produced
-from stillgraph.program.types import JoinFailure
+from stillgraph.operators.control_flow.loop_attempts import (
+    MOST_NESTED,
+    Checkpoint,
+    Context,
+    Unstageable,
+    stage,
+    try_stage,
+)
 from stillgraph.trace.capture.session import Session, session
 from stillgraph.trace.code.frames import here
-from stillgraph.trace.control_flow.heap import locals_of_users
-from stillgraph.trace.control_flow.joined.join_errors import refuse_loop
 from stillgraph.trace.control_flow.joined.unjoined import Unjoined
-from stillgraph.trace.control_flow.loops import loop
 from stillgraph.trace.control_flow.staging import any_flag, branch
 from stillgraph.trace.control_flow.unknown import refuse_unknown
-from stillgraph.trace.effects.upcoming import ADVANCE_OUTSIDE
-from stillgraph.trace.graph.region import Mark
 from stillgraph.trace.heap.exits import Exit
-from stillgraph.trace.heap.journal import Midway
 from stillgraph.trace.heap.places import MISSING, Place, Variable, of_a_block
-from stillgraph.trace.sources.memory import Held
 from stillgraph.trace.values.entries import maybe_keys
 
 NO_EXIT = Exit()
 
 _MOST_TRIES = 3
 """How often it is tried to stage a ``while``: a first iteration may find other kinds of values than the next."""
-
-_MOST_NESTED = 100
-"""How many iterations of a loop that nobody knows the length of may stand in arms of one another."""
-
-
-@dataclass
-class Context:
-    """A loop of the user's during capture.
-
-    Attributes:
-        iterations: how many times its body was recorded, one after the other; None once it is staged as a loop.
-        nested: how many iterations of a ``while`` may be nested, each in an arm of the one before.
-        failures: why a ``while`` cannot be staged, from one iteration or another on.
-    """
-
-    session: Session
-    keeps: list[Any]
-    drops: list[Any]
-    iterations: int | None = 0
-    nested: int = _MOST_NESTED
-    failures: list[_Unstageable] = field(default_factory=list)
-
-    def iterated(self) -> None:
-        """The body was recorded once more."""
-        if self.iterations is not None:
-            self.iterations += 1
-
-    def checkpoint(self) -> Checkpoint:
-        """A point to which the capture can go back."""
-        journal = self.session.journal
-        mark = journal.mark
-        for place in (*self.keeps, *self.drops):
-            journal.note(place)
-        capture = self.session
-        return Checkpoint(
-            capture,
-            mark,
-            capture.region.mark(),
-            len(capture.splits),
-            len(capture.watch.decisions),
-            len(capture.iterators.advances),
-            capture.iterators.count,
-            len(capture.begun),
-            len(capture.learned),
-            capture.memory.as_now(locals_of_users(capture)),
-            journal.midway.copy(),
-            dict(capture.stale),
-        )
-
-
-@dataclass
-class Checkpoint:
-    session: Session
-    journal: int
-    region: Mark
-    splits: int
-    decisions: int
-    advances: int
-    iterators: int
-    begun: int
-    learned: int
-    held: list[Held]
-    midway: Midway
-    stale: dict[int, tuple[Any, str]]
-
-    def rollback(self) -> None:
-        """Undo everything that was written and recorded since.
-
-        Raises:
-            CaptureError: an iterator from before has been advanced.
-        """
-        if any(number <= self.iterators for number in self.session.iterators.advances[self.advances :]):
-            message = "an iterator is advanced where only the run decides whether that happens"
-            raise refuse("SG305", message, location=here(), hint=ADVANCE_OUTSIDE)
-        for sequence in self.session.begun[self.begun :]:
-            sequence.rewind()
-        del self.session.begun[self.begun :]
-        self.session.journal.rollback(self.journal)
-        self.session.journal.midway = self.midway.copy()
-        self.session.stale.clear()
-        self.session.stale.update(self.stale)
-        for held in self.held:
-            held.put_back()
-        self.session.region.rollback(self.region)
-        del self.session.splits[self.splits :]
-        self.session.watch.forget(self.decisions)
-        del self.session.learned[self.learned :]
-
-
-class _Unstageable(Exception):
-    """A loop cannot be staged; ``error`` says why."""
-
-    def __init__(self, error: CaptureError) -> None:
-        super().__init__(str(error))
-        self.error = error
-
-
-def _stage(context: Context, test: Callable[[], Any], body: Block) -> Exit | None:
-    before, context.iterations = context.iterations, None
-    try:
-        return loop(context.session, test, body, context.keeps, context.drops)
-    except JoinFailure as failure:
-        context.iterations = before
-        raise _Unstageable(refuse_loop(failure)) from failure
-    except Refusal as refused:
-        context.iterations = before
-        raise _Unstageable(refused.error) from refused
-
-
-def _try_stage(context: Context, test: Callable[[], Any], body: Block, start: Checkpoint) -> Any:
-    """The exit of the staged loop, or the error why there is none; then everything is as at ``start``."""
-    start.rollback()
-    again = context.checkpoint()
-    try:
-        return _stage(context, test, body)
-    except _Unstageable as failure:
-        again.rollback()
-        return failure
 
 
 # ---- while
@@ -216,8 +99,8 @@ def capture_while(context: Context, test: Callable[[], Any], body: Block) -> Exi
         count += 1
         if (limit is not None and count > limit) or _undecided(exit):
             if limit is not None:
-                staged = _try_stage(context, staged_test, body, start)
-                if not isinstance(staged, _Unstageable):
+                staged = try_stage(context, staged_test, body, start)
+                if not isinstance(staged, Unstageable):
                     return staged  # type: ignore[no-any-return]  # of Any
                 context.failures.append(staged)
                 limit, count, start, context.iterations = None, 0, context.checkpoint(), 0
@@ -234,14 +117,14 @@ def _must_stage(context: Context, test: Callable[[], Any], body: Block) -> Exit 
     """Stage a loop, its first iteration apart if only that changes the kind of what it carries (``total = 0``)."""
     start = context.checkpoint()
     try:
-        return _stage(context, test, body)
-    except _Unstageable as failure:
+        return stage(context, test, body)
+    except Unstageable as failure:
         if failure.error.reason.code not in _CHANGES_OF_KIND:
             raise Refusal(failure.error) from None
         start.rollback()
         try:
             return _first_apart(context, test, body)
-        except (Refusal, _Unstageable):
+        except (Refusal, Unstageable):
             raise Refusal(failure.error) from None
 
 
@@ -252,8 +135,8 @@ def _first_apart(context: Context, test: Callable[[], Any], body: Block) -> Exit
     def first() -> Exit | None:
         exit = body()
         if exit is None or exit.continued is True or not (exit.certain or _undecided(exit)):
-            return _stage(context, test, body)
-        return exit if exit.certain else _nested(context, exit, lambda: _stage(context, test, body))
+            return stage(context, test, body)
+        return exit if exit.certain else _nested(context, exit, lambda: stage(context, test, body))
 
     known = test()
     if isinstance(known, bool):
@@ -319,7 +202,7 @@ def capture_for(context: Context, iterable: Any, body: Callable[[Any], Exit | No
         iterable = drawn(iterable)
         if isinstance(iterable, Iterator):
             context.session.iterators.before_advancing(iterable)
-        return _unroll(context, items_of(iterable), body, _MOST_NESTED)
+        return _unroll(context, items_of(iterable), body, MOST_NESTED)
     if isinstance(sequence, StagedEntries):
         return _run_over_entries(context, sequence, body)
     if sequence.cursor is not None:  # an iterator that was advanced before
@@ -339,20 +222,20 @@ def capture_for(context: Context, iterable: Any, body: Callable[[Any], Exit | No
     staged: Any = None
     if sequence.stageable and not sequence.endless and length > context.session.options.unroll_limit:
         staged = _try_stage_for(context, sequence, length, body, start)
-        if not isinstance(staged, _Unstageable):
+        if not isinstance(staged, Unstageable):
             sequence.spend()
             return staged  # type: ignore[no-any-return]  # of Any
         start = context.checkpoint()
     attempt = staged is None and sequence.stageable
     items = sequence.begin()
-    most = _MOST_NESTED if sequence.endless else math.inf
+    most = MOST_NESTED if sequence.endless else math.inf
     for item in items:
         exit = body(item)
         context.iterated()
         if _undecided(exit):
             if attempt:
                 staged = _try_stage_for(context, sequence, length, body, start)
-                if not isinstance(staged, _Unstageable):
+                if not isinstance(staged, Unstageable):
                     sequence.spend()
                     return staged  # type: ignore[no-any-return]  # of Any
                 sequence.rewind()
@@ -463,7 +346,7 @@ def _indexed(
 
 
 def _stage_for(context: Context, sequence: Any, length: Any, body: Callable[[Any], Exit | None]) -> Exit | None:
-    return _stage(*_indexed(context, Variable("the loop's index", 0), sequence, length, body))
+    return stage(*_indexed(context, Variable("the loop's index", 0), sequence, length, body))
 
 
 def _try_stage_for(
@@ -475,7 +358,7 @@ def _try_stage_for(
         exit = _stage_for(context, sequence, length, body)
         context.iterations = None
         return exit
-    except _Unstageable as failure:
+    except Unstageable as failure:
         again.rollback()
         return failure
 

@@ -13,7 +13,7 @@ from typing import Any
 from stillgraph.core.diagnostics import CaptureError, refuse
 from stillgraph.core.faults import ends_capture, is_signal
 from stillgraph.operators.conditions.branches import Block, places
-from stillgraph.operators.control_flow.loops import Context
+from stillgraph.operators.control_flow.loop_attempts import Context
 from stillgraph.operators.control_flow.trials import Trial
 from stillgraph.program.types import JoinFailure
 from stillgraph.trace.capture.session import Session, session

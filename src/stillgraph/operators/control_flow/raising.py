@@ -8,7 +8,7 @@ from typing import Any
 
 from stillgraph.operators import dispatch
 from stillgraph.operators.dispatch import call
-from stillgraph.program.operations import copied
+from stillgraph.program.exceptions import copied
 from stillgraph.trace.capture.session import Session, session
 from stillgraph.trace.code.signals import Diverged
 from stillgraph.trace.control_flow.joined.unjoined import Unjoined, alternatives

@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from typing import Any
 
-from stillgraph.operators.control_flow.loops import Context
+from stillgraph.operators.control_flow.loop_attempts import Context
 from stillgraph.trace.heap.places import PassingPlace
 
 

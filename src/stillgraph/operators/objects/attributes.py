@@ -16,8 +16,8 @@ from stillgraph.operators.conditions.methods import got
 from stillgraph.operators.dispatch import call
 from stillgraph.operators.each import of_each
 from stillgraph.operators.elements.stand_ins import StandIn
+from stillgraph.operators.objects.attribute_stores import set_attr, set_past_class
 from stillgraph.operators.objects.registries import require_known
-from stillgraph.operators.objects.stores import set_attr, set_past_class
 from stillgraph.operators.outside.hidden_state import refuse_state_of_run
 from stillgraph.program.facts.module_tables import MODULE_TABLES
 from stillgraph.trace.capture.session import Session, session

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from stillgraph.core.diagnostics import refuse
-from stillgraph.program.guards import Global
+from stillgraph.program.sources import Global
 from stillgraph.trace.capture.session import Session, session
 from stillgraph.trace.code.frames import here
 from stillgraph.trace.code.namespaces import variable

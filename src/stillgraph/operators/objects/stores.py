@@ -1,163 +1,42 @@
-"""Stores into objects and containers: every heap write of rewritten code goes through the journal."""
+"""Stores into containers, `target[key] = value` and `del target[key]`: every write goes through the journal."""
 
 from __future__ import annotations
 
 import collections
-import operator
-from collections.abc import Callable, Iterable
-from types import FunctionType, MemberDescriptorType, MethodDescriptorType, ModuleType, WrapperDescriptorType
-from typing import Any, NoReturn
+from types import FunctionType, MethodDescriptorType, WrapperDescriptorType
+from typing import Any
 
 import torch
 
 from stillgraph.core.diagnostics import refuse
-from stillgraph.core.files import is_torch
-from stillgraph.core.lookup import behind_proxy, class_member, is_exactly, of_class, own_attributes
-from stillgraph.operators import dispatch
-from stillgraph.operators.conditions.methods import binary, by_methods, method_of, set_by_descriptor
+from stillgraph.core.lookup import of_class
 from stillgraph.operators.containers import entries, tables
-from stillgraph.operators.containers.sequences import Range
 from stillgraph.operators.containers.watched import Method, before_change
-from stillgraph.operators.dispatch import call, known_or_list, taken
+from stillgraph.operators.dispatch import call, known_or_list
 from stillgraph.operators.each import Case, of_each
 from stillgraph.operators.elements import lists
-from stillgraph.operators.elements.indices import as_index, counted, in_tensor
-from stillgraph.operators.elements.picking import pick
-from stillgraph.operators.objects.globals import set_global
-from stillgraph.operators.objects.namespaces import note_name
-from stillgraph.operators.objects.strings import text
-from stillgraph.operators.outside.hidden_state import refuse_state_of_run
-from stillgraph.program.facts.module_tables import past_class
-from stillgraph.program.guards import Attribute, Source, item_of
+from stillgraph.operators.elements.indices import as_index, in_tensor
+from stillgraph.program.sources import item_of
 from stillgraph.trace.capture.session import Session, session
 from stillgraph.trace.code.frames import here
 from stillgraph.trace.control_flow.both_sides import several_in, several_in_key
-from stillgraph.trace.control_flow.joined.unjoined import Unjoined, alternatives
-from stillgraph.trace.control_flow.maybe_number import change_in_place, may_be_number
 from stillgraph.trace.control_flow.narrowing import exchanged
-from stillgraph.trace.control_flow.staging import branch
-from stillgraph.trace.control_flow.unset import own_attribute_read
 from stillgraph.trace.fakes.symbolic import is_fake
 from stillgraph.trace.heap.contents import kind_of_container
 from stillgraph.trace.heap.identities import AMBIGUOUS
-from stillgraph.trace.heap.places import AttributePlace, ContentsPlace
-from stillgraph.trace.torch_rules.tensor_classes import require_one_class
-from stillgraph.trace.values.arrays import StagedArray, beside_a_tensor, refuse_numbers
-from stillgraph.trace.values.complexes import StagedComplex
-from stillgraph.trace.values.containers import Parts, split
-from stillgraph.trace.values.entries import find, is_of_run, refuse_operator
-from stillgraph.trace.values.numbers import Staged, StagedBool, StagedInt, StagedNumber
+from stillgraph.trace.heap.places import ContentsPlace
+from stillgraph.trace.values.arrays import StagedArray, refuse_numbers
+from stillgraph.trace.values.entries import find, is_of_run
+from stillgraph.trace.values.numbers import Staged, StagedInt, StagedNumber
 from stillgraph.trace.values.numpy_functions import is_array
-from stillgraph.trace.values.operands import require_one_kind, sample
-from stillgraph.trace.values.text import StagedText
 
 CONTAINERS = (list, dict, set, collections.deque)
-
-
-@of_each(0, cases=Case.UNJOINED)
-def set_attr(target: Any, name: str, value: Any) -> None:
-    """``target.name = value``."""
-    capture = session()
-    if capture is None:
-        setattr(target, name, value)
-        return
-    if isinstance(target, (StagedNumber, StagedComplex, StagedText)):
-        _change_sample(capture, target, lambda number: setattr(number, name, value))
-        return
-    target = behind_proxy(target)
-    refuse_state_of_run(target, name)
-    descriptor = class_member(type(target), name)
-    if isinstance(descriptor, property) and isinstance(descriptor.fset, FunctionType):
-        call(descriptor.fset, target, value)
-        return
-    if isinstance(target, torch.Tensor):
-        if name not in ("data", "grad", "requires_grad"):
-            hint = "Keep it beside the tensor: in a tuple, a dict or an object of your own."
-            raise refuse("SG305", f"the attribute {name} of a tensor is set", location=here(), hint=hint)
-        setattr(target, name, value)
-        return
-    if isinstance(target, ModuleType):
-        if hasattr(descriptor, "__set__"):
-            message = f"{target.__name__}.{name} is set, which the whole process shares"
-            hint = "Set it outside the static function."
-            raise refuse("SG305", message, location=here(), hint=hint)
-        set_global(vars(target), name, value)
-        return
-    if set_by_descriptor(target, name, value):
-        return
-    if name == "__dict__":
-        _refuse_to_replace(capture, target, value)
-    if not _done_by_class(target, "__setattr__", name, value):
-        store: Any = type(target).__setattr__
-        set_past_class(store, target, name, value)
-
-
-def _change_sample(capture: Session, target: Any, change: Callable[[Any], None]) -> None:
-    """Raise what Python raises where an attribute of a number or text is set or deleted."""
-    if capture.may_be_none(target):
-        capture.with_or_without(target, lambda v: change(v if v is None else sample(v)))
-        return
-    require_one_kind((target,), "gets or loses an attribute")
-    change(sample(target))
-
-
-def _refuse_to_replace(capture: Session, target: Any, value: Any) -> None:
-    """Refuse to give an object another dictionary of attributes, unless that is as good as made with it."""
-    is_known = capture.is_new(target) is not True or capture.dictionaries.is_noted(target)
-    if is_known or (capture.in_arm and value is not target):
-        message = f"the __dict__ of a {type(target).__name__} is replaced"
-        hint = "Change the attributes one by one, or all with vars(o).clear() and vars(o).update(...)."
-        raise refuse("SG305", message, location=here(), hint=hint)
-
-
-def _done_by_class(target: Any, special: str, name: str, *value: Any) -> bool:
-    """Let a class of the user's, if it has a ``__setattr__`` or ``__delattr__`` of its own, do it; whether it has.
-
-    Raises:
-        CaptureError: nobody knows what that writes.
-    """
-    own = class_member(type(target), special)
-    python = isinstance(own, FunctionType)
-    if own is past_class(target, special) or (python and (is_torch(own.__code__.co_filename) or is_generated(own))):
-        return False
-    if not python and not (is_method_of_container(own) and isinstance(target, CONTAINERS)):
-        kind = type(target).__name__
-        raise refuse("SG305", f"the {special} of the class {kind} is no function of Python's", location=here())
-    call(own, target, name, *value)
-    return True
 
 
 def is_method_of_container(function: Any) -> bool:
     """Whether a callable is a method of Python's containers without one, like ``dict.__setitem__``."""
     unbound = isinstance(function, (MethodDescriptorType, WrapperDescriptorType))
     return unbound and issubclass(function.__objclass__, CONTAINERS)
-
-
-def set_past_class(store: Callable[[Any, str, Any], None], target: Any, name: str, value: Any) -> None:
-    """``store(target, name, value)``, where that is Python's or torch's ``__setattr__`` and no user's."""
-    capture = session()
-    assert capture is not None
-    source = capture.finder.find_owner(target)
-    if isinstance(target, type) and source is None:
-        raise refuse("SG305", f"the attribute {name} of a class is written that the call made", location=here())
-    refuse_ambiguous(target, name)
-    if isinstance(target, torch.nn.Module) and isinstance(value, torch.Tensor):
-        require_one_class(value)  # which decides where torch puts it
-    place = AttributePlace(target, name)
-    if source is not None:
-        _promote_parts(capture, Attribute(source, name), place.get(), value)
-    _note_attribute(capture, place)
-    store(target, name, value)
-    if name == "__dict__":
-        capture.dictionaries.shown(target)
-
-
-def _note_attribute(capture: Session, place: AttributePlace) -> None:
-    """To be called before an attribute is written; those of a dict that has itself for its ``__dict__`` are items."""
-    if own_attributes(place.target) is place.target:
-        note_contents(place.target)
-    else:
-        capture.journal.note(place)
 
 
 def is_generated(function: FunctionType) -> bool:
@@ -173,22 +52,6 @@ def refuse_ambiguous(target: Any, name: str) -> None:
         raise refuse("SG305", message, location=here(), hint=AMBIGUOUS)
 
 
-def _promote_parts(capture: Session, source: Source, before: Any, value: Any) -> None:
-    """A number that the call reads and writes is an input; so is one in a tuple or dataclass that is made anew."""
-    capture.number_is_written(source, before, value)
-    found = capture.finder.find(before) if type(before) is type(value) else None
-    old, new = (split(before), split(value)) if found is not None and before is not value else (None, None)
-    if found is None or old is None or new is None or old.context != new.context:
-        return
-    for key, child, other in zip(_keys(old), old.children, new.children):
-        _promote_parts(capture, Attribute(found, key) if old.attributes else item_of(before, found, key), child, other)
-
-
-def _keys(parts: Parts) -> Iterable[Any]:
-    """By what a container's children are read: their attributes or keys, or their positions."""
-    return parts.context if parts.attributes or issubclass(parts.type, dict) else range(len(parts.children))
-
-
 def promote_item(capture: Session, target: Any, key: Any, value: Any) -> None:
     """To be called before ``target[key] = value``: see `Session.number_is_written`."""
     if isinstance(key, (Staged, torch.Tensor, slice)) or is_fake(key) or is_of_run(key) or lists.is_spread(target):
@@ -201,49 +64,6 @@ def promote_item(capture: Session, target: Any, key: Any, value: Any) -> None:
     except (LookupError, TypeError):
         return  # nothing is there yet, or Python says what is wrong
     capture.number_is_written(item_of(target, source, key), before, value)
-
-
-def del_attr(target: Any, name: str) -> None:
-    """``del target.name``."""
-    capture = session()
-    if capture is None or isinstance(target, torch.Tensor):
-        delattr(target, name)
-        return
-    if isinstance(target, (StagedNumber, StagedComplex, StagedText)):
-        _change_sample(capture, target, lambda number: delattr(number, name))
-        return
-    target = behind_proxy(target)
-    descriptor = class_member(type(target), name)
-    if isinstance(descriptor, property) and isinstance(descriptor.fdel, FunctionType):
-        call(descriptor.fdel, target)
-    elif not _done_by_class(target, "__delattr__", name):
-        delete: Any = type(target).__delattr__
-        del_past_class(delete, target, name)
-
-
-def del_past_class(delete: Callable[[Any, str], None], target: Any, name: str) -> None:
-    """``delete(target, name)``, where that is Python's or torch's ``__delattr__`` and no user's."""
-    capture = session()
-    assert capture is not None
-    refuse_ambiguous(target, name)
-    place = AttributePlace(target, name)
-    if place.key not in capture.journal.written(0):
-        capture.reads.attributes.append((target, name))  # it has to be there when the call begins
-    if capture.has_unset:
-        own_attribute_read(capture, target, name, place.get(), _words_of_slot(target, name))
-    _note_attribute(capture, place)
-    delete(target, name)
-
-
-def _words_of_slot(target: Any, name: str) -> str:
-    """What Python says where a slot is deleted that holds nothing; empty for what is no slot."""
-    member: Any = class_member(type(target), name)
-    try:
-        if isinstance(member, MemberDescriptorType):
-            member.__delete__(object.__new__(type(target)))
-    except (AttributeError, TypeError) as error:
-        return str(error) if isinstance(error, AttributeError) else ""
-    return ""
 
 
 _ONE_EACH = (
@@ -293,7 +113,7 @@ def set_item(target: Any, key: Any, value: Any) -> None:
 def set_item_past_class(target: Any, key: Any, value: Any) -> None:
     """``target[key] = value``, where the ``__setitem__`` that does it is no user's."""
     note_contents(target)
-    _refuse_unknown(target)
+    refuse_unknown(target)
     if is_array(target):
         refuse_numbers((key, value))
     if not _set_unknown(target, key, value):
@@ -315,7 +135,7 @@ def set_item_past_class(target: Any, key: Any, value: Any) -> None:
 _KNOWN = (*CONTAINERS, torch.Tensor, StagedArray, torch.nn.Module)
 
 
-def _refuse_unknown(target: Any) -> None:
+def refuse_unknown(target: Any) -> None:
     """Refuse to change, in an arm or from outside, an object that the journal cannot put back (a numpy array, say)."""
     capture = session()
     if capture is None or isinstance(target, _KNOWN):
@@ -359,7 +179,7 @@ def del_item_past_class(target: Any, key: Any) -> None:
     capture = session()
     if capture is not None and isinstance(target, (list, collections.deque)):
         key = as_index(capture, key)
-    staged = isinstance(key, StagedInt) or _cut_by_staged(key)
+    staged = isinstance(key, StagedInt) or is_cut_by_staged(key)
     if capture is not None and (lists.is_spread(target) or (type(target) is list and staged)):
         lists.delete_at(capture, target, key)
         return
@@ -386,162 +206,6 @@ def _called_by_user(target: Any, name: str, *args: Any) -> bool:
     return True
 
 
-@dispatch.item.defined
-@of_each(0, cases=Case.UNJOINED)
-def item(target: Any, key: Any) -> Any:
-    """``target[key]``; a list or tuple may be indexed by a number that only the run knows."""
-    several = several_in(key)
-    if several is not None:
-        return several.either(lambda v: item(target, exchanged(key, several, v)))
-    capture = session()
-    if capture is not None:
-        capture.settling.require_current(target)
-        method = method_of(target, "__getitem__")
-        if method is not None:
-            return call(method, target, key)
-    if capture is not None and isinstance(target, torch.Tensor):
-        key = in_tensor(key)
-    if capture is not None and (isinstance(target, _INDEXED) or is_exactly(target, _LAYERS)):
-        key = as_index(capture, key)
-        if lists.is_spread(target) or (is_exactly(target, (list, tuple)) and _cut_by_staged(key)):
-            return lists.at(capture, target, key)
-        if isinstance(key, StagedInt):
-            capture.before_risk()
-            return _staged_item(capture, target, key)
-        if isinstance(target, range) and _cut_by_staged(key) and key.step is None:
-            return _cut_range(capture, target, key)
-    if isinstance(target, collections.defaultdict):
-        note_contents(target, certain=False)  # reading makes what is missing
-    if capture is not None and isinstance(target, dict):
-        if tables.is_looked_up(target, key):
-            return tables.at(capture, target, key)
-        if target and entries.is_staged_key(target, key):
-            return entries.look_up(capture, target, key)
-        known = find(target, key)
-        if known is not None:
-            return entries.at(capture, target, known)
-        note_name(target, key)
-        if _is_made_by_factory(target, key):
-            set_item(target, key, call(target.default_factory))  # type: ignore[attr-defined]  # of a defaultdict
-    return target[key]
-
-
-def _is_made_by_factory(target: Any, key: Any) -> bool:
-    """Whether a ``defaultdict`` calls a function of Python's for what it has by a key."""
-    if not isinstance(target, collections.defaultdict) or not isinstance(target.default_factory, FunctionType):
-        return False
-    return type(target).__missing__ is collections.defaultdict.__missing__ and key not in target
-
-
-def _cut_by_staged(key: Any) -> bool:
+def is_cut_by_staged(key: Any) -> bool:
     """Whether a key is a slice with a bound that only the run knows."""
     return isinstance(key, slice) and any(isinstance(b, StagedNumber) for b in (key.start, key.stop, key.step))
-
-
-def _cut_range(capture: Session, target: range, key: slice) -> Range:
-    start, stop = (
-        default if bound is None else _clamped(capture, bound, len(target))
-        for bound, default in ((key.start, 0), (key.stop, len(target)))
-    )
-    return Range(target.start + start * target.step, target.start + stop * target.step, target.step)
-
-
-def _clamped(capture: Session, bound: Any, length: int) -> Any:
-    """The bound of a slice as an index from 0 to the length of what is sliced."""
-    from_front = bound + length * (bound < 0)
-    return capture.number_operation(max, (capture.number_operation(min, (from_front, length)), 0))
-
-
-def _staged_item(capture: Session, target: Any, key: StagedInt) -> Any:
-    elements = list(target)
-    if not elements:
-        message = "an empty list is indexed by a number that only the run knows"
-        raise refuse("SG203", message, location=here(), hint="Put a value into the list before it is indexed.")
-    said = next((text for kind, text in _OUT_OF_RANGE.items() if isinstance(target, kind)), None)
-    if said is not None:
-        _require_in_range(capture, len(elements), key, said)
-    return pick(capture, elements, key, list if isinstance(target, list) else tuple)
-
-
-_INDEXED = (list, tuple, range, collections.deque)
-_LAYERS = (torch.nn.ModuleList, torch.nn.Sequential, torch.nn.ParameterList)
-_OUT_OF_RANGE: dict[type, Callable[[Any], str]] = {
-    collections.deque: lambda index: "deque index out of range",
-    range: lambda index: "range object index out of range",
-    **{kind: lambda index: text("index {} is out of range", index) for kind in _LAYERS},
-}
-
-
-def _require_in_range(capture: Session, count: int, key: StagedInt, said: Callable[[Any], str]) -> None:
-    """Let the program raise what Python says of an index that is out of range; the program itself has a tuple there."""
-    outside = (key >= count) | (key < -count)
-
-    def fail() -> NoReturn:
-        raise IndexError(said(key))
-
-    if isinstance(outside, StagedBool):
-        branch(capture, outside, fail, lambda: None, (), ())
-    elif outside:
-        fail()
-
-
-_INPLACE: dict[str, Callable[[Any, Any], Any]] = {
-    "+": operator.iadd,
-    "-": operator.isub,
-    "*": operator.imul,
-    "/": operator.itruediv,
-    "//": operator.ifloordiv,
-    "%": operator.imod,
-    "**": operator.ipow,
-    "@": operator.imatmul,
-    "&": operator.iand,
-    "|": operator.ior,
-    "^": operator.ixor,
-    "<<": operator.ilshift,
-    ">>": operator.irshift,
-}
-
-
-_BINARY = {symbol: binary(symbol, plain) for symbol, plain in _INPLACE.items()}
-
-
-def _take_all(left: Any, symbol: str, right: Any) -> bool:
-    return taken(left, f"__{_INPLACE[symbol].__name__}__", (right,))
-
-
-_ATOMS = (int, float, complex, str, bytes, tuple, frozenset)
-
-
-def inplace(symbol: str, left: Any, right: Any) -> Any:
-    """``left += right`` and its kin, as an expression."""
-    if isinstance(left, Unjoined):
-        if any(isinstance(side, CONTAINERS) for side in (alternatives(left).left, alternatives(left).right)):
-            left.refuse()
-        return left.either(lambda v: inplace(symbol, v, right))
-    method = of_class(left, f"__{_INPLACE[symbol].__name__}__")
-    if session() is not None and isinstance(method, FunctionType) and not isinstance(left, torch.Tensor):
-        result = call(method, left, right)
-        return _BINARY[symbol](left, right) if result is NotImplemented else result
-    if session() is not None and by_methods(symbol, left, right, in_place=method is not None):
-        return _BINARY[symbol](left, right)
-    note_contents(left, method=(f"__{_INPLACE[symbol].__name__}__", (right,)))
-    capture = session()
-    if symbol == "*" and capture is not None:
-        left, right = counted(capture, left, right)
-    if symbol == "*" and type(left) is list and isinstance(right, StagedNumber):
-        left[:] = left * right
-        return left
-    if capture is not None:
-        right = capture.iterators.to_draw_from(right)
-        if isinstance(left, CONTAINERS) and _take_all(left, symbol, right):
-            return left
-        refuse_operator(symbol, left, right)
-    if capture is not None and may_be_number(left):
-        return change_in_place(capture, _INPLACE[symbol], left, right)
-    if is_array(left):
-        refuse_numbers(right)
-    if isinstance(left, torch.Tensor) and isinstance(right, StagedArray):
-        right = beside_a_tensor(right)
-    if hasattr(type(left), f"__{_INPLACE[symbol].__name__}__") and not isinstance(left, (Staged, *_ATOMS)):
-        _refuse_unknown(left)
-    return _INPLACE[symbol](left, right)

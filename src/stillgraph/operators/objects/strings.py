@@ -18,11 +18,11 @@ from stillgraph.core.lookup import class_member
 from stillgraph.operators.conditions.branches import places
 from stillgraph.operators.conditions.methods import method_of
 from stillgraph.operators.conditions.truth import truth
-from stillgraph.operators.control_flow.loops import Context
+from stillgraph.operators.control_flow.loop_attempts import Context
 from stillgraph.operators.control_flow.trials import Trial
 from stillgraph.operators.dispatch import raised
-from stillgraph.operators.outside.acts import may_print_to
 from stillgraph.operators.outside.handed_out import shown, text_by, text_method
+from stillgraph.operators.outside.streams import may_print_to
 from stillgraph.passes.regions.purity import is_pure
 from stillgraph.program.blocks import CONSTRUCTS
 from stillgraph.program.operations import assert_ as run_assert

@@ -18,11 +18,9 @@ import shutil
 import signal
 import socket
 import subprocess
-import sys
 import time
 import warnings
-import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from types import BuiltinMethodType, FunctionType, MethodType
 from typing import Any, NoReturn
 
@@ -30,116 +28,51 @@ import numpy
 import torch
 
 from stillgraph.core.diagnostics import refuse
-from stillgraph.core.files import is_library, is_standard_library
+from stillgraph.core.files import is_standard_library
 from stillgraph.operators.conditions.methods import method_of
 from stillgraph.operators.outside.adapters import call_of_adapted, log_by
 from stillgraph.operators.outside.handed_out import handed, shown, stored
 from stillgraph.operators.outside.logged import logged
 from stillgraph.operators.outside.process_state import QUERIES_WITHOUT, SETTERS
-from stillgraph.program.acts import Calling, Logging, Method, StandardStream, Warning_
-from stillgraph.program.operations import act
+from stillgraph.operators.outside.steps import (
+    NOT_AN_ACT,
+    Act,
+    anything,
+    changes_files,
+    emit,
+    name_of,
+    nothing,
+    number,
+    of_writer,
+    recorded,
+)
+from stillgraph.operators.outside.streams import of_stream, refuse_reading, standard_stream
+from stillgraph.program.acts import Calling, Logging, Warning_
 from stillgraph.trace.capture.session import Session, session
 from stillgraph.trace.code.frames import here, places_here
 from stillgraph.trace.control_flow.joined.unjoined import Unjoined
 from stillgraph.trace.effects.threads import concerns_others, refused
-from stillgraph.trace.values.containers import holds_staged
 from stillgraph.trace.values.outcome import Outcome
 
-Act = Callable[[Session, Any, tuple[Any, ...], dict[str, Any]], Any]
-Part = Callable[[Session, Any], Any]
-Result = Callable[[Session, Any, str], Any]
-
 _OUTSIDE = "Do it outside the static function, with what the function returns."
-
-
-# ---- steps
-def _emit(capture: Session, step: Any, args: tuple[Any, ...], kwargs: dict[str, Any], part: Part) -> Any:
-    """Record a step; gives its node."""
-    capture.side_effects.before_act()
-    given = tuple(part(capture, value) for value in args)
-    return _recorded(capture, step, given, {name: part(capture, value) for name, value in kwargs.items()})
-
-
-def _recorded(capture: Session, step: Any, given: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
-    with capture.calling_python(_listeners(step), repr(step)):
-        return capture.emit("call_function", act, (step, given, keywords), {})
-
-
-def _listeners(step: Any) -> list[Any]:
-    """The user's code that a step leads to: the handlers of a logger, and those of the loggers above it."""
-    if isinstance(step, Warning_):
-        return [] if isinstance(warnings.showwarning, BuiltinMethodType) else [warnings.showwarning]
-    if not isinstance(step, Logging):
-        return []
-    receiver = getattr(step.function, "__self__", logging.root)
-    logger = receiver.logger if isinstance(receiver, logging.LoggerAdapter) else receiver
-    found: list[Any] = [receiver, logging.getLogRecordFactory()]
-    while isinstance(logger, logging.Logger):
-        found += (*logger.filters, *logger.handlers)
-        for handler in logger.handlers:
-            found += (*handler.filters, handler.formatter, getattr(handler, "stream", None))
-        logger = logger.parent
-    return [each for each in found if not is_library(_file_of(type(each)))]
-
-
-def _file_of(kind: type) -> str:
-    return str(getattr(sys.modules.get(kind.__module__), "__file__", None) or "")
-
-
-def _nothing(capture: Session, node: Any, what: str) -> None:
-    return None
-
-
-def _number(capture: Session, node: Any, what: str) -> Any:
-    return capture.fresh_result(int, node)
-
-
-def _anything(capture: Session, node: Any, what: str) -> Outcome:
-    return Outcome(what)
-
-
-def _changes_files(result: Result) -> Act:
-    """A function that changes what is on a disk or runs something; the code may go on to read that."""
-
-    def staged(capture: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        capture.before_raise(None)
-        node = _emit(capture, Calling(function), args, kwargs, stored)
-        capture.side_effects.acted = True
-        return result(capture, node, _name(function))
-
-    return staged
-
-
-def _of_writer(result: Result) -> Act:
-    """A method of an object that writes to a file it knows; the object has to be there at every call."""
-    staged = _changes_files(result)
-
-    def written(capture: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        writer = getattr(function, "__self__", None)
-        if writer is None or not capture.is_outer(writer):
-            message = f"{_name(function)}, of a writer that is made inside the function, is called"
-            raise refuse("SG305", message, location=here(), hint="Make the writer outside the function.")
-        return staged(capture, function, args, kwargs)
-
-    return written
 
 
 def call_cached(capture: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Outcome:
     """A function with a cache that does something outside: the program calls it, and its cache decides whether."""
     capture.before_raise(None)
-    _emit(capture, Calling(function), args, kwargs, handed)
-    return Outcome(_name(function))
+    emit(capture, Calling(function), args, kwargs, handed)
+    return Outcome(name_of(function))
 
 
 def _waits(capture: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    _emit(capture, Calling(function), args, kwargs, stored)
+    emit(capture, Calling(function), args, kwargs, stored)
 
 
 def _logs(capture: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     """``logger.info(…)``: the logger's level and its handlers at the time of the call decide."""
     _require_no_stack(function, kwargs)
     capture.side_effects.before_act()
-    _recorded(capture, Logging(function, places_here()), *logged(capture, function.__name__, args, kwargs))
+    recorded(capture, Logging(function, places_here()), *logged(capture, function.__name__, args, kwargs))
 
 
 def _require_no_stack(function: Any, kwargs: dict[str, Any]) -> None:
@@ -163,7 +96,7 @@ def _by_adapter(capture: Session, function: Any, args: tuple[Any, ...], kwargs: 
 
 def _configures(capture: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     """What decides which records are shown, and where."""
-    _emit(capture, Calling(function), args, kwargs, handed)
+    emit(capture, Calling(function), args, kwargs, handed)
 
 
 def _filters(capture: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -188,11 +121,11 @@ def _warns(capture: Session, function: Any, args: tuple[Any, ...], kwargs: dict[
         return
     category = next((each for each in (*args, *kwargs.values()) if isinstance(each, type)), UserWarning)
     capture.before_raise(category if issubclass(category, Warning) else UserWarning)
-    _emit(capture, Warning_(places_here()), args, kwargs, shown)
+    emit(capture, Warning_(places_here()), args, kwargs, shown)
 
 
 def _refused(capture: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> NoReturn:
-    what = f"{_name(function)} changes what is outside the program"
+    what = f"{name_of(function)} changes what is outside the program"
     raise refuse("SG305", what, location=here(), hint=_OUTSIDE)
 
 
@@ -205,12 +138,12 @@ def _sets(capture: Session, function: Any, args: tuple[Any, ...], kwargs: dict[s
     least = QUERIES_WITHOUT.get(function)
     if least is not None and len(args) <= least and not kwargs:
         return NOT_AN_ACT
-    what = f"{_name(function)} sets what the whole process shares"
+    what = f"{name_of(function)} sets what the whole process shares"
     raise refuse("SG305", what, location=here(), hint=_OUTSIDE)
 
 
 def _collects(capture: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    return _number(capture, _emit(capture, Calling(function), args, kwargs, stored), _name(function))
+    return number(capture, emit(capture, Calling(function), args, kwargs, stored), name_of(function))
 
 
 def _opens(capture: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -223,81 +156,6 @@ def _opens(capture: Session, function: Any, args: tuple[Any, ...], kwargs: dict[
     raise refuse("SG305", "a file is opened for writing", location=here(), hint=hint)
 
 
-NOT_AN_ACT = object()
-"""What an `Act` gives for a call that is none: it goes the way of any other."""
-
-
-def _name(function: Any) -> str:
-    module = getattr(function, "__module__", None)
-    name = str(getattr(function, "__qualname__", function))
-    shown_module = {"posix": "os", "nt": "os", "_warnings": "warnings"}.get(str(module), module)
-    return name if module in (None, "builtins", "pathlib") else f"{shown_module}.{name}"
-
-
-# ---- streams
-_WRITES: dict[str, Result] = {
-    "write": _number,
-    "writelines": _nothing,
-    "truncate": _number,
-    "flush": _nothing,
-    "close": _nothing,
-}
-_ASKS = frozenset({"isatty", "fileno", "readable", "writable", "seekable", "__enter__", "__exit__"})
-
-
-def _standard_stream(receiver: Any) -> str | None:
-    return next((name for name in ("stdout", "stderr") if getattr(sys, name) is receiver), None)
-
-
-def _of_stream(capture: Session, method: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """A method of a stream: one that writes becomes a step, if the stream is one that each call finds."""
-    receiver, name = method.__self__, method.__name__
-    standard = _standard_stream(receiver)
-    if name not in _WRITES:
-        if capture.side_effects.acted and name not in _ASKS and id(receiver) not in capture.own_streams:
-            _refuse_reading(f"{type(receiver).__name__}.{name}")
-        if name not in _ASKS and standard is None and capture.is_outer(receiver):
-            called = f"{type(receiver).__name__}.{name} is called of a stream from outside"
-            message = f"{called}, whose contents no guard follows"
-            raise refuse("SG305", message, location=here(), hint="Read it outside, and pass what it gives.")
-        return NOT_AN_ACT
-    if standard is None and not capture.is_outer(receiver):
-        return _of_own_stream(capture, method, args)
-    capture.before_raise(None)
-    step = Method(weakref.ref(receiver), name) if standard is None else StandardStream(standard, name)
-    node = _emit(capture, step, args, kwargs, stored)
-    capture.side_effects.acted = capture.side_effects.acted or standard is None
-    return _WRITES[name](capture, node, f"{type(receiver).__name__}.{name}")
-
-
-def _of_own_stream(capture: Session, method: Any, args: tuple[Any, ...]) -> Any:
-    kind = type(method.__self__).__name__
-    if id(method.__self__) not in capture.own_streams and method.__name__ not in ("close", "flush"):
-        message = f"a {kind} is written to that the function gets from elsewhere"
-        raise refuse("SG305", message, location=here(), hint="Hand the stream in, or write to it outside.")
-    if any(map(holds_staged, args)):
-        raise refuse("SG302", f"a {kind} is filled with what only the run knows", location=here())
-    return NOT_AN_ACT
-
-
-def note_stream(capture: Session, result: Any) -> None:
-    """Told what a call gives: streams in memory that the function makes are its own affair."""
-    if isinstance(result, (io.StringIO, io.BytesIO)):
-        capture.own_streams[id(result)] = result
-
-
-def may_print_to(capture: Session, file: Any) -> bool:
-    """Whether the program can print to a stream: one of Python's, or of a file that was there before the call."""
-    standard = file is None or _standard_stream(file) is not None
-    return standard or (isinstance(file, io.IOBase) and capture.is_outer(file))
-
-
-def _refuse_reading(what: str) -> NoReturn:
-    message = f"{what} reads what the program writes when it runs"
-    raise refuse("SG305", message, location=here(), hint="Read it outside the static function, after the call.")
-
-
-# ---- the table
 def _named(module: Any, *names: str) -> list[Any]:
     """Those of a module's functions that there are on this system."""
     return [getattr(module, name) for name in names if hasattr(module, name)]
@@ -316,24 +174,24 @@ _FILES = (
     *("symlink", "link", "chmod", "chown", "utime", "truncate", "ftruncate", "fsync", "mkfifo"),
 )
 ACTS: dict[Any, Act] = {
-    **_all(_changes_files(_nothing), _named(os, *_FILES)),
-    **_all(_changes_files(_number), _named(os, "system", "write")),
-    **_all(_changes_files(_nothing), [shutil.rmtree, shutil.chown, shutil.copymode, shutil.copystat]),
+    **_all(changes_files(nothing), _named(os, *_FILES)),
+    **_all(changes_files(number), _named(os, "system", "write")),
+    **_all(changes_files(nothing), [shutil.rmtree, shutil.chown, shutil.copymode, shutil.copystat]),
     **_all(
-        _changes_files(_anything),
+        changes_files(anything),
         [shutil.copy, shutil.copy2, shutil.copyfile, shutil.copytree, shutil.move, shutil.make_archive],
     ),
-    **_all(_changes_files(_anything), [subprocess.run, subprocess.check_call, subprocess.call]),
+    **_all(changes_files(anything), [subprocess.run, subprocess.check_call, subprocess.call]),
     **_all(
-        _changes_files(_nothing),
+        changes_files(nothing),
         _named(_PATH, "unlink", "mkdir", "rmdir", "touch", "chmod", "symlink_to", "hardlink_to"),
     ),
-    **_all(_changes_files(_number), [_PATH.write_text, _PATH.write_bytes]),
-    **_all(_changes_files(_anything), [_PATH.rename, _PATH.replace]),
-    **_all(_changes_files(_nothing), [torch.save, pickle.dump, json.dump]),
-    **_all(_changes_files(_nothing), [numpy.save, numpy.savez, numpy.savez_compressed, numpy.savetxt]),
-    **_all(_of_writer(_number), [csv.DictWriter.writerow, csv.DictWriter.writeheader]),
-    csv.DictWriter.writerows: _of_writer(_nothing),
+    **_all(changes_files(number), [_PATH.write_text, _PATH.write_bytes]),
+    **_all(changes_files(anything), [_PATH.rename, _PATH.replace]),
+    **_all(changes_files(nothing), [torch.save, pickle.dump, json.dump]),
+    **_all(changes_files(nothing), [numpy.save, numpy.savez, numpy.savez_compressed, numpy.savetxt]),
+    **_all(of_writer(number), [csv.DictWriter.writerow, csv.DictWriter.writeheader]),
+    csv.DictWriter.writerows: of_writer(nothing),
     time.sleep: _waits,
     **_all(_logs, [getattr(logging, name) for name in _LEVELS]),
     **_all(_configures, [logging.basicConfig, logging.disable, logging.captureWarnings]),
@@ -360,7 +218,7 @@ _READING = (
 """What reads what a step before it may have changed: the capture would read it too early."""
 
 _LIBRARIES: dict[tuple[str, str], Act] = {
-    ("tqdm.std", "tqdm.write"): _changes_files(_nothing),
+    ("tqdm.std", "tqdm.write"): changes_files(nothing),
 }
 _OF_LOGGERS: dict[str, Act] = {
     **_all(_logs, _LEVELS),
@@ -412,12 +270,12 @@ def _of_receiver(function: Any, receiver: Any) -> Act | None:
         return _by_adapter
     if isinstance(receiver, (logging.Logger, logging.LoggerAdapter)):
         return _logs if name.endswith("_once") else _OF_LOGGERS.get(name)
-    if isinstance(receiver, io.IOBase) or (receiver is not None and _standard_stream(receiver) is not None):
-        return _of_stream
+    if isinstance(receiver, io.IOBase) or (receiver is not None and standard_stream(receiver) is not None):
+        return of_stream
     if isinstance(receiver, socket.socket):
         return _refused
     if isinstance(receiver, _CSV_WRITER):
-        return _of_writer(_number)
+        return of_writer(number)
     return _of_library(getattr(function, "__func__", function))
 
 
@@ -427,7 +285,7 @@ _CSV_WRITER = type(csv.writer(io.StringIO()))
 def _of_library(function: Any) -> Act | None:
     module, name = getattr(function, "__module__", None), getattr(function, "__qualname__", "")
     if module == _SUMMARIES[0] and name.startswith(_SUMMARIES[1]) and name != "SummaryWriter.__init__":
-        return _changes_files(_nothing)
+        return changes_files(nothing)
     return _LIBRARIES.get((str(module), name))
 
 
@@ -442,7 +300,7 @@ def carry_out(capture: Session, function: Any, args: tuple[Any, ...], kwargs: di
     """
     inner = _inner(function)
     if capture.side_effects.acted and any(inner is each for each in _READING):
-        _refuse_reading(_name(inner))
+        refuse_reading(name_of(inner))
     found = act_of(function)
     if found is None:
         return NOT_AN_ACT
@@ -463,6 +321,3 @@ def _each(
         return carry_out(capture, function, given, keywords)
 
     return several.either(one)
-
-
-__all__ = ["NOT_AN_ACT", "act_of", "carry_out", "may_print_to", "note_stream"]

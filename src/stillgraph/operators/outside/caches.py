@@ -13,7 +13,7 @@ import torch
 from stillgraph.core.cached_calls import held_for
 from stillgraph.core.diagnostics import refuse
 from stillgraph.passes.regions.purity import is_pure
-from stillgraph.program.guards import Called, Held, Source
+from stillgraph.program.sources import Called, Held, Source
 from stillgraph.trace.capture.session import Session, session
 from stillgraph.trace.code.frames import here
 from stillgraph.trace.code.signals import Restart

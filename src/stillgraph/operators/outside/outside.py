@@ -33,8 +33,8 @@ from stillgraph.core.diagnostics import refuse
 from stillgraph.core.files import is_library, is_ours, is_standard_library
 from stillgraph.core.tracebacks import chain_of
 from stillgraph.operators.outside.process_state import MOMENTARY, SETTINGS, members
-from stillgraph.program.guards import Attribute, Global, Item, Source
 from stillgraph.program.operations import invoke
+from stillgraph.program.sources import Attribute, Global, Item, Source
 from stillgraph.trace.capture.session import Session, session
 from stillgraph.trace.code.chance import CLOCKS
 from stillgraph.trace.code.frames import here, user_frame

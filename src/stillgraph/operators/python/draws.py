@@ -22,7 +22,7 @@ import torch
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.core.lookup import is_exactly
-from stillgraph.operators.containers.sequences import Range
+from stillgraph.operators.containers.ranges import Range
 from stillgraph.operators.elements import lists
 from stillgraph.operators.elements.picking import pick
 from stillgraph.operators.objects.stores import note_contents

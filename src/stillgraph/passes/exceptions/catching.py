@@ -28,11 +28,12 @@ from stillgraph.passes.regions.regions import (
 )
 from stillgraph.passes.regions.values import Fakes, is_number, value_of
 from stillgraph.passes.state.memory import flow_of
-from stillgraph.program import operations
+from stillgraph.program import exceptions, operations
+from stillgraph.program.exceptions import which
 from stillgraph.program.facts.schemas import draws
 from stillgraph.program.facts.writes import name_of
 from stillgraph.program.graphs import arguments, regions
-from stillgraph.program.operations import keep, try_, which
+from stillgraph.program.operations import keep, try_
 from stillgraph.program.program import Program
 from stillgraph.program.types import ListType
 
@@ -44,7 +45,7 @@ _RAISED = (
 )
 """What torch's operations and Python's raise by themselves."""
 
-_SITES = frozenset({operations.raise_, operations.raise_made, operations.assert_, operations.require})
+_SITES = frozenset({exceptions.raise_, exceptions.raise_made, operations.assert_, operations.require})
 _LISTS = frozenset(
     {
         *(operations.build_list, operations.popped, operations.deleted, operations.inserted, operations.replaced),

@@ -30,8 +30,9 @@ from stillgraph.passes.regions.regions import (
 )
 from stillgraph.passes.regions.values import Fakes, kind_of, value_of
 from stillgraph.program import operations
+from stillgraph.program.exceptions import raise_, raise_made
 from stillgraph.program.graphs import arguments, regions
-from stillgraph.program.operations import assert_, raise_, raise_made, require
+from stillgraph.program.operations import assert_, require
 from stillgraph.program.program import Program
 
 SITES = frozenset({raise_, raise_made, assert_, require})

@@ -15,7 +15,8 @@ from typing import Any
 import torch
 from torch import fx
 
-from stillgraph.passes.lists.list_operations import HANDLERS, Lowering, Rows, refused
+from stillgraph.passes.lists.list_lowering import Lowering, Rows, refused
+from stillgraph.passes.lists.list_operations import HANDLERS
 from stillgraph.passes.regions.regions import control_of, copied, is_result
 from stillgraph.passes.regions.values import dtype_of, value_of
 from stillgraph.passes.state.memory import refuse_written_elements

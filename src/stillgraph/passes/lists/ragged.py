@@ -13,7 +13,8 @@ from typing import Any
 import torch
 from torch import fx
 
-from stillgraph.passes.lists.list_operations import Lowering, Rows, found_size, refused
+from stillgraph.passes.lists.list_lowering import Lowering, Rows, refused
+from stillgraph.passes.lists.list_operations import found_size
 from stillgraph.passes.lists.ragged_operations import HANDLERS, Flat, Layout, Step, layout_of, widened
 from stillgraph.passes.regions.regions import (
     Branch,

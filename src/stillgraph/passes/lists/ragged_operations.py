@@ -10,7 +10,8 @@ from typing import Any
 import torch
 from torch import fx
 
-from stillgraph.passes.lists.list_operations import Lowering, found_size
+from stillgraph.passes.lists.list_lowering import Lowering
+from stillgraph.passes.lists.list_operations import found_size
 from stillgraph.passes.numbers.indexing import GET
 from stillgraph.passes.regions.values import value_of
 from stillgraph.program import operations

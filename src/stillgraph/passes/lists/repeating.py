@@ -13,8 +13,9 @@ from stillgraph.passes.regions.purity import is_local
 from stillgraph.passes.regions.regions import COND, WHILE
 from stillgraph.passes.regions.values import value_of
 from stillgraph.passes.state.memory import flow_of
-from stillgraph.program import operations
+from stillgraph.program import exceptions, operations
 from stillgraph.program.blocks import CONSTRUCTS
+from stillgraph.program.exceptions import raise_, raise_made, reraise
 from stillgraph.program.facts.schemas import draws, is_known
 from stillgraph.program.facts.writes import written_arguments
 from stillgraph.program.graphs import regions
@@ -27,15 +28,13 @@ from stillgraph.program.operations import (
     hooked_outputs,
     keep,
     module_hooks,
-    raise_,
-    raise_made,
     recurse,
     recursion,
-    reraise,
     try_,
 )
 
-_OURS = frozenset(value for value in vars(operations).values() if callable(value)) - EFFECTFUL | {
+_OPERATIONS = (*vars(operations).values(), *vars(exceptions).values())
+_OURS = frozenset(filter(callable, _OPERATIONS)) - EFFECTFUL | {
     *(assert_, raise_, raise_made, reraise, try_, keep, recursion, recurse, checkpointed)
 }
 _WITH_HOOKS = frozenset({closed_over, module_hooks, hooked_inputs, hooked_outputs})

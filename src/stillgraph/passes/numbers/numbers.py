@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -12,6 +11,7 @@ from torch import fx
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.passes.numbers import indexing
+from stillgraph.passes.numbers.lowered_number import Number
 from stillgraph.passes.numbers.number_operations import lower_number
 from stillgraph.passes.numbers.promotion import FROM_NUMBER, PROMOTING, TRUTHS, as_operand, joined
 from stillgraph.passes.regions.regions import COND, WHILE, all_regions, attribute, is_result, outputs, placeholders
@@ -46,32 +46,6 @@ def lower_numbers(program: Program) -> Program:
     }
     root = _Region(program.graph, fakes, written)
     return replace(program, graph=root.translate([None] * len(placeholders(program.graph)), None))
-
-
-@dataclass(eq=False)
-class Number:
-    """A number: its kind, and how its tensor and its symbol are made. Each is made once, when first asked for."""
-
-    kind: type
-    make_tensor: Callable[[], fx.Node]
-    make_symbol: Callable[[], Any]
-    is_size: bool = False  # made of sizes and constants alone
-    _tensor: fx.Node | None = None
-    _symbol: Any = None
-
-    @property
-    def tensor(self) -> fx.Node:
-        """The 0-d tensor."""
-        if self._tensor is None:
-            self._tensor = self.make_tensor()
-        return self._tensor
-
-    @property
-    def symbol(self) -> Any:
-        """The number itself, as torch's symbolic number."""
-        if self._symbol is None:
-            self._symbol = self.make_symbol()
-        return self._symbol
 
 
 @dataclass(eq=False)

@@ -1,7 +1,7 @@
 """What torch's operators are declared to do: what they write to, whether they draw random numbers, what they return.
 
 An operator's schema answers that, and its tags. A function or method of torch's is answered for by the ATen operators
-of its name; functions of torch's that are written in Python have no schema, and are listed here, once for all passes.
+of its name; functions of torch's that are written in Python have no schema, and are listed in `python_functions.py`.
 
 The one module that reads torch's schemas, for which there is no public way.
 """
@@ -11,19 +11,26 @@ from __future__ import annotations
 import functools
 import inspect
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from types import BuiltinFunctionType, FunctionType, MethodDescriptorType
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import fx
 from torch._library.custom_ops import CustomOpDef
 from torch._ops import OpOverload, OpOverloadPacket
-from torch.nn import init
 
-_OUR_OWN = ("stillgraph.program.operations",)
+from stillgraph.program.facts.python_functions import (
+    COMPUTING,
+    DRAWING,
+    NORMALISING,
+    RENORMALISING,
+    WITHOUT_SCHEMA,
+    Given,
+)
+
+_OUR_OWN = ("stillgraph.program.operations", "stillgraph.program.exceptions")
 _NAMESPACES = ("aten", "prims")
 _IN_PLACE_OPERATORS = (
     *(operator.setitem, operator.delitem, operator.iadd, operator.isub, operator.imul, operator.itruediv),
@@ -42,8 +49,6 @@ RECURRENT = frozenset({"lstm", "gru", "rnn_tanh", "rnn_relu"})
 
 OPERATORS = (CustomOpDef, OpOverload, OpOverloadPacket)
 """The types of operators that Python can name."""
-
-Given = Mapping[str, Any]
 
 
 # ---- questions about nodes
@@ -77,7 +82,7 @@ def statistics(node: fx.Node) -> list[Any]:
     if node.op != "call_function":
         return []
     if isinstance(node.target, FunctionType):
-        readings = [_bound(node.target, node)] if node.target in _NORMALISING else []
+        readings = [_bound(node.target, node)] if node.target in NORMALISING else []
     else:
         has_any = any(each.has_statistics for each in _schemas_of(node.target))
         readings = [each.given(node) for each in _fitting(node)] if has_any else []
@@ -144,60 +149,8 @@ def is_known(target: Any) -> bool:
     if isinstance(target, OpOverload | OpOverloadPacket):
         return not is_custom(target)
     if isinstance(target, FunctionType):
-        return target.__module__ in _COMPUTING
-    return target in _WITHOUT_SCHEMA or bool(_schemas_of(target))
-
-
-# ---- functions written in Python
-_COMPUTING = frozenset(
-    {"torch.functional", "torch.nn.functional", "torch._lowrank", "torch._linalg_utils", "torch._jit_internal"}
-)
-"""Where torch has functions in Python that compute and do nothing else."""
-
-_WITHOUT_SCHEMA: frozenset[Any] = frozenset(
-    {
-        *(torch.tensor, torch.as_tensor, torch.asarray, torch.from_numpy, torch.Size),
-        *("cpu", "cuda", "numpy", "tolist", "unique", "new", "new_tensor", "type", "ndimension", "nelement"),
-        *("bool", "byte", "char", "short", "int", "long", "half", "bfloat16", "float", "double", "cfloat", "cdouble"),
-    }
-)
-"""Functions of torch's, and names of methods, that compute and do nothing else, of which there is no operator."""
-
-
-def _always(given: Given) -> bool:
-    return True
-
-
-def _in_training(given: Given) -> bool:
-    return given.get("training") is not False
-
-
-def _with_dropout(given: Given) -> bool:
-    return _in_training(given) and given.get("dropout_p") != 0
-
-
-def _without_samples(given: Given) -> bool:
-    return given.get("_random_samples") is None
-
-
-DRAWING: dict[Any, Callable[[Given], bool]] = {
-    **dict.fromkeys((F.dropout, F.dropout1d, F.dropout2d, F.dropout3d, F.alpha_dropout), _in_training),
-    **dict.fromkeys((F.feature_alpha_dropout, F.rrelu), _in_training),
-    F.multi_head_attention_forward: _with_dropout,
-    F.gumbel_softmax: _always,
-    **dict.fromkeys((F.fractional_max_pool2d, F.fractional_max_pool3d), _always),
-    **dict.fromkeys((F.fractional_max_pool2d_with_indices, F.fractional_max_pool3d_with_indices), _without_samples),
-    **dict.fromkeys((torch.svd_lowrank, torch.pca_lowrank, torch.lobpcg), _always),
-    **dict.fromkeys((torch._lowrank._svd_lowrank, torch._lowrank.get_approximate_basis), _always),
-    **dict.fromkeys((init.uniform_, init.normal_, init.trunc_normal_, init.orthogonal_, init.sparse_), _always),
-    **dict.fromkeys((init.xavier_uniform_, init.xavier_normal_), _always),
-    **dict.fromkeys((init.kaiming_uniform_, init.kaiming_normal_), _always),
-    **dict.fromkeys((init._no_grad_uniform_, init._no_grad_normal_, init._no_grad_trunc_normal_), _always),
-}
-"""Torch's functions in Python that draw, with what of their arguments, by name, makes them do it."""
-
-_NORMALISING: frozenset[Any] = frozenset({F.batch_norm, F.instance_norm})
-_RENORMALISING: frozenset[Any] = frozenset({F.embedding, F.embedding_bag})
+        return target.__module__ in COMPUTING
+    return target in WITHOUT_SCHEMA or bool(_schemas_of(target))
 
 
 def _written_by_python(function: FunctionType, node: fx.Node, first: Any) -> list[Any]:
@@ -205,7 +158,7 @@ def _written_by_python(function: FunctionType, node: fx.Node, first: Any) -> lis
     written = [given.get("out")]
     if given.get("inplace", False) is not False or _is_in_place_name(function.__name__):
         written.append(first)
-    if function in _RENORMALISING and given.get("max_norm") is not None:
+    if function in RENORMALISING and given.get("max_norm") is not None:
         written.append(given["weight"])
     return written
 

@@ -11,10 +11,11 @@ from typing import Any, NamedTuple
 from stillgraph.core.logs import log
 from stillgraph.core.lookup import is_exactly
 from stillgraph.core.warning import warn
-from stillgraph.program.guards import ConstantGuard, Guard, Source
-from stillgraph.program.operations import take_left
+from stillgraph.program.exceptions import take_left
+from stillgraph.program.guards import ConstantGuard, Guard
 from stillgraph.program.outputs import Constant
 from stillgraph.program.program import Program
+from stillgraph.program.sources import Source
 from stillgraph.runtime.calls import growing
 from stillgraph.runtime.guards.checking import Check
 from stillgraph.runtime.guards.explaining import failing, failures

@@ -6,8 +6,9 @@ import itertools
 from collections.abc import Sequence
 
 from stillgraph.program.effects import SetAttribute, SetContents
-from stillgraph.program.guards import Attribute, LengthGuard, Slot, Source
+from stillgraph.program.guards import LengthGuard
 from stillgraph.program.program import Program
+from stillgraph.program.sources import Attribute, Slot, Source
 
 CALLS = 6
 """How many programs in a row tell that a list grows for good, and does not merely fill up."""

@@ -11,8 +11,8 @@ from torch import fx
 
 from stillgraph.program.acts import Logging, StandardStream, Warning_
 from stillgraph.program.graphs import regions
-from stillgraph.program.guards import Held
 from stillgraph.program.program import Program
+from stillgraph.program.sources import Held
 from stillgraph.runtime.calls.cache import CapturedCall
 from stillgraph.runtime.comparing.worlds import Copied
 from stillgraph.runtime.native.limits import limited

@@ -27,6 +27,7 @@ Compile = Callable[[fx.GraphModule, list[Any]], Run]
 
 _CONTROL = (torch.ops.higher_order.cond, torch.ops.higher_order.while_loop)
 _RISKY = (operator.floordiv, operator.mod, operator.truediv, operator.pow, operator.lshift, operator.index, int, round)
+_RISKY_MODULES = ("math", "stillgraph.program.operations", "stillgraph.program.exceptions")
 _KINDS = ((torch.SymBool, bool), (torch.SymInt, int), (torch.SymFloat, float))
 
 
@@ -95,7 +96,7 @@ def _may_raise(node: fx.Node) -> bool:
     """Whether an operation on numbers can raise in Python where one on tensors gives some value."""
     if isinstance(node.meta.get("val"), torch.Tensor) or node.op != "call_function":
         return False
-    return node.target in _RISKY or getattr(node.target, "__module__", "") in ("math", "stillgraph.program.operations")
+    return node.target in _RISKY or getattr(node.target, "__module__", "") in _RISKY_MODULES
 
 
 class _WholeGraph:

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from stillgraph.core.parcel import Parcel
-from stillgraph.program.guards import Argument, Guard, Source
+from stillgraph.program.guards import Guard
 from stillgraph.program.program import Input
+from stillgraph.program.sources import Argument, Source
 from stillgraph.runtime.guards.kinds.table import kind_of
 from stillgraph.runtime.guards.order import in_checking_order
 from stillgraph.runtime.native.function_writer import read_source

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from stillgraph.program.guards import INNER, Guard, Source
+from stillgraph.program.guards import Guard
+from stillgraph.program.sources import INNER, Source
 from stillgraph.runtime.guards.kinds.inputs import Fetch
 from stillgraph.runtime.guards.kinds.table import kind_of
 

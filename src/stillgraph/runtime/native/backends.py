@@ -1,6 +1,7 @@
-"""What the runtime needs of torch's inside: its compilers, and its check of tensors' metadata.
+"""Backends: torch's compilers, each region compiled at its first call for the kind of inputs that call has.
 
-The one module of the runtime that touches private parts of torch; each use says what public way is missing.
+With `tensor_checks.py` the one module of the runtime that touches private parts of torch; each use says what public way
+is missing.
 """
 from __future__ import annotations
 
@@ -29,96 +30,20 @@ from stillgraph.program.facts.conclusions import without_lasting_conclusions
 from stillgraph.program.facts.info import info
 from stillgraph.program.facts.writes import written_arguments
 from stillgraph.program.graphs import regions
-from stillgraph.program.guards import TensorGuard
 from stillgraph.runtime.native.overlap import overlap
+from stillgraph.runtime.native.tensor_checks import native_tensor_check, never
 
 Region = Callable[..., Sequence[Any]]
 Backend = Callable[[fx.GraphModule, list[Any]], Region]
 
-# ---- modes and metadata
 # The public way to ask takes 0.2 µs for each device type: too much for every call.
 any_autocast: Callable[[], bool] = torch._C._is_any_autocast_enabled
-
-
-def native_tensor_check(
-    tensors: Sequence[Any], sizes: list[list[int | None]], strides: list[list[int | None]]
-) -> Callable[..., bool] | None:
-    """torch's own check of tensors' metadata (no public one exists).
-
-    Args:
-        tensors: examples, as they have to be; they are not kept alive.
-        sizes: for each, its sizes, None where any will do.
-        strides: the same of its strides.
-
-    Returns:
-        A function of as many values, true only where type, dtype, device, dispatch keys, ``requires_grad``, sizes and
-        strides are those of the examples, and no tensor comes twice; None where torch cannot build one that accepts the
-        examples themselves.
-    """
-    try:
-        from torch._C._dynamo.guards import TensorGuards
-
-        # The declared types of these two are wrong.
-        native: Callable[..., bool] = TensorGuards(
-            *tensors, dynamic_dims_sizes=cast(Any, sizes), dynamic_dims_strides=cast(Any, strides)
-        ).check
-        return native if native(*tensors) else None
-    except (ImportError, RuntimeError, TypeError):
-        return None
-
-
-def tensor_holds(guard: TensorGuard, value: Any) -> bool:
-    """Whether a guard holds of a value, read through Python."""
-    kind: type = type(value)
-    return (
-        kind is guard.type
-        and value.dtype is guard.dtype
-        and value.device == guard.device
-        and value.requires_grad is guard.requires_grad
-        and len(value.shape) == len(guard.shape)
-        and all(known is None or known == size for known, size in zip(guard.shape, value.shape, strict=True))
-        and (guard.strides is None or value.stride() == guard.strides)
-        and (value.is_conj(), value.is_neg()) == guard.lazy
-    )
 
 
 def _as_it_is(value: Any) -> Any:
     return value
 
 
-def _never(*_: Any) -> bool:
-    return False
-
-
-class TensorCheck:
-    """Checks the metadata of several tensors at once.
-
-    ``native`` is torch's own check, several times faster than reading the same facts through Python. It also compares
-    facts that no guard mentions (dispatch keys, which depend on thread-wide modes), so it is built from tensors that
-    the guards accepted, is believed only when it says yes, and is built anew where it refused what they accept.
-    """
-
-    __slots__ = ("_usable", "guards", "native")
-
-    def __init__(self, guards: Sequence[TensorGuard]) -> None:
-        self.guards = guards
-        self.native: Callable[..., bool] = _never
-        self._usable = True
-
-    def accepts(self, *tensors: Any) -> bool:
-        """Whether every guard holds of its tensor, read through Python."""
-        if not all(map(tensor_holds, self.guards, tensors)):
-            return False
-        if self._usable:
-            sizes = [list(guard.shape) for guard in self.guards]
-            strides = [list(guard.strides or [None] * len(guard.shape)) for guard in self.guards]
-            native = native_tensor_check(tensors, sizes, strides)
-            self._usable = native is not None  # one tensor at two sources is refused however often it is built
-            self.native = native or _never
-        return True
-
-
-# ---- compilers
 def resolve_backend(backend: str | Callable[..., Any]) -> Backend:
     """Find a compiler for regions.
 
@@ -250,7 +175,7 @@ class _Region:
             ]
             fits = native_tensor_check(tensors, sizes, strides)
             if fits is None or len(self._variants) >= _MOST_VARIANTS:
-                return _Variant(_never, numbers, grad, self._as_it_stands)
+                return _Variant(never, numbers, grad, self._as_it_stands)
             variant = _Variant(fits, numbers, grad, self._compiled(inputs))
             self._variants = (*self._variants, variant)
         return variant

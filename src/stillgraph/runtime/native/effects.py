@@ -22,8 +22,8 @@ from stillgraph.program.effects import (
     SetSlot,
 )
 from stillgraph.program.facts.module_tables import past_class, put_in_table, set_persistence
-from stillgraph.program.guards import Cell, Source
 from stillgraph.program.outputs import ABSENT, Template, may_be_absent
+from stillgraph.program.sources import Cell, Source
 from stillgraph.program.upcoming import advance
 from stillgraph.runtime.native.function_writer import FunctionWriter, is_name
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from stillgraph.program.guards import (
+from stillgraph.program.sources import (
     Argument,
     Attribute,
     Called,

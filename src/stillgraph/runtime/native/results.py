@@ -6,7 +6,6 @@ import array
 import copy
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from types import MethodType
 from typing import Any
 
@@ -14,7 +13,8 @@ import torch
 import torch.utils._pytree as pytree
 
 from stillgraph.program.effects import Effect
-from stillgraph.program.operations import bound, copied
+from stillgraph.program.exceptions import copied
+from stillgraph.program.operations import bound
 from stillgraph.program.outputs import (
     ABSENT,
     BOUND,
@@ -33,10 +33,10 @@ from stillgraph.program.outputs import (
     Template,
     certain_outputs,
     has_table,
-    nodes_of,
 )
 from stillgraph.runtime.native.effects import replace_contents, write_effect
 from stillgraph.runtime.native.function_writer import FunctionWriter
+from stillgraph.runtime.native.template_nodes import Node, Nodes
 
 Finish = Callable[[Sequence[Any], tuple[Any, ...], dict[str, Any]], Any]
 Prepare = Callable[[tuple[Any, ...], dict[str, Any]], Callable[[Sequence[Any]], Any]]
@@ -116,45 +116,6 @@ def _copies_lists(template: Template) -> bool:
         case Maybe(child=child):
             return _copies_lists(child)
     return False
-
-
-@dataclass(frozen=True)
-class _Node:
-    """A container or an instance whose children are leaves or `Shared`."""
-
-    template: Container | Instance
-    children: tuple[Template, ...]
-
-
-class Nodes:
-    """Templates as a table: every node has its number, and is referred to by `Shared`."""
-
-    def __init__(self, templates: Sequence[Template]) -> None:
-        self.table: list[_Node | None] = []
-        self.uses: Counter[int] = Counter()
-        self.cyclic = False
-        self.templates = [node for template in templates for node in nodes_of(template)]  # as they were
-        self.roots = [self._flatten(template) for template in templates]
-
-    def _flatten(self, template: Template) -> Template:
-        if isinstance(template, Shared):
-            if not 0 <= template.index < len(self.table):
-                raise ValueError(f"node #{template.index} is shared before it is made")
-            self.uses[template.index] += 1
-            self.cyclic = self.cyclic or self.table[template.index] is None  # we are still inside that node
-            return template
-        if isinstance(template, Choice):
-            return replace(template, left=self._flatten(template.left), right=self._flatten(template.right))
-        if isinstance(template, Maybe):
-            return Maybe(template.flag, self._flatten(template.child), template.rank)
-        if not isinstance(template, (Container, Instance)):
-            return template
-        index = len(self.table)
-        self.table.append(None)
-        children = template.children if isinstance(template, Container) else [value for _, value in template.attributes]
-        self.table[index] = _Node(template, tuple(self._flatten(child) for child in children))
-        self.uses[index] += 1
-        return Shared(index)
 
 
 def _all_bound(value: Any, *outputs: Any) -> Any:
@@ -284,7 +245,7 @@ class _Builder:
                 replace = self.writer.constant(replace_contents)
                 self.writer.lines.append(f"{replace}(n{index}, {self._container(node)})")
 
-    def _at(self, index: int) -> _Node:
+    def _at(self, index: int) -> Node:
         node = self.nodes.table[index]
         assert node is not None, "the table is complete once it is built"
         return node
@@ -293,7 +254,7 @@ class _Builder:
         self.writer.lines.append(f"n{index} = {expression}")
         self.done.add(index)
 
-    def _attributes(self, node: _Node) -> str:
+    def _attributes(self, node: Node) -> str:
         assert isinstance(node.template, Instance)
         names = (name for name, _ in node.template.attributes)
         return _dict_display(names, [self.expression(child) for child in node.children])
@@ -303,7 +264,7 @@ class _Builder:
             return f"{self.writer.constant(allocate)}({self.writer.constant(template.type)})"
         return _EMPTY[template.type](self.writer, template.context)
 
-    def _container(self, node: _Node) -> str:
+    def _container(self, node: Node) -> str:
         assert isinstance(node.template, Container)
         if any(isinstance(child, Maybe) and child.rank is not None for child in node.children):
             rows = ", ".join(self._child(node.template, i, c) for i, c in enumerate(node.children))

@@ -10,14 +10,14 @@ from typing import Any
 import torch
 from torch import fx
 
-from stillgraph.program import operations
+from stillgraph.program import exceptions, operations
 from stillgraph.program.context import Context
 from stillgraph.program.facts.info import info
 from stillgraph.program.facts.schemas import RECURRENT, is_custom
 from stillgraph.program.facts.writes import name_of
 
 _CONTROL = (torch.ops.higher_order.cond, torch.ops.higher_order.while_loop)
-_OURS = tuple(v for v in vars(operations).values() if callable(v))
+_OURS = tuple(v for v in (*vars(operations).values(), *vars(exceptions).values()) if callable(v))
 _DATA_DEPENDENT = frozenset({"item", "tolist", "nonzero", "unique", "masked_select", "numpy", "backward"})
 _AUTOGRAD = frozenset(
     {

@@ -6,8 +6,9 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
+from stillgraph.program.exceptions import take_left
 from stillgraph.program.graphs import regions
-from stillgraph.program.operations import settle, settling, take_left
+from stillgraph.program.operations import settle, settling
 from stillgraph.program.outputs import Constant
 from stillgraph.program.program import Program
 from stillgraph.program.types import ListType

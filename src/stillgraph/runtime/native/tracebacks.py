@@ -13,7 +13,7 @@ from stillgraph.core.files import is_ours, is_torch, is_written_by_torch
 from stillgraph.core.location import Location
 from stillgraph.core.rewritten import resumes
 from stillgraph.core.tracebacks import chain_of, chained, entries_of, full_traceback
-from stillgraph.program.operations import reraise
+from stillgraph.program.exceptions import reraise
 
 P = ParamSpec("P")
 R = TypeVar("R")

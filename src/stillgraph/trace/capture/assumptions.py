@@ -17,8 +17,9 @@ from stillgraph.core.files import is_below_torch, is_ours, is_standard_library
 from stillgraph.passes.state.memory import copied_inputs, makes_copies, sharing_copy
 from stillgraph.program.facts.writes import is_written, writes_in_place, written_arguments
 from stillgraph.program.graphs import regions
-from stillgraph.program.guards import Guard, MemoryGuard, ModeGuard, Source
+from stillgraph.program.guards import Guard, MemoryGuard, ModeGuard
 from stillgraph.program.program import Input
+from stillgraph.program.sources import Source
 from stillgraph.trace.capture.met_guards import MetGuards
 from stillgraph.trace.capture.session import Session
 from stillgraph.trace.code.names import names_of

@@ -19,9 +19,10 @@ from stillgraph.core.lookup import is_exactly, stated
 from stillgraph.core.rewritten import resumes
 from stillgraph.program.context import current_context, restore
 from stillgraph.program.effects import Effect
-from stillgraph.program.guards import Argument, Attribute, Global, ModeGuard, Source
+from stillgraph.program.guards import ModeGuard
 from stillgraph.program.outputs import Template
 from stillgraph.program.program import Program
+from stillgraph.program.sources import Argument, Attribute, Global, Source
 from stillgraph.trace.capture.assumptions import Assumptions
 from stillgraph.trace.capture.followed_functions import FollowedFunctions
 from stillgraph.trace.capture.results import Results

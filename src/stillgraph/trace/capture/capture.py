@@ -11,9 +11,9 @@ from stillgraph.core.diagnostics import CaptureError, InitialisingCall, Internal
 from stillgraph.core.faults import is_own, unwinds
 from stillgraph.core.tracebacks import let_go
 from stillgraph.program.facts.conclusions import without_lasting_conclusions
-from stillgraph.program.guards import Source
 from stillgraph.program.program import Program
 from stillgraph.program.record import START_UP
+from stillgraph.program.sources import Source
 from stillgraph.trace.capture.attempt import CaptureAttempt
 from stillgraph.trace.code.captured import at_start, called_function
 from stillgraph.trace.code.front_end import FrontEnd

@@ -11,20 +11,17 @@ import torch
 from stillgraph.core.diagnostics import refuse
 from stillgraph.program.guards import (
     AliasGuard,
-    Attribute,
     BytesGuard,
     ConstantGuard,
     ContentsGuard,
     ElementsGuard,
     Guard,
     IdentityGuard,
-    Item,
     LengthGuard,
-    Slot,
-    Source,
     TensorGuard,
 )
 from stillgraph.program.program import Input
+from stillgraph.program.sources import Attribute, Item, Slot, Source
 from stillgraph.program.types import NumberType
 from stillgraph.trace.capture.session import Session
 from stillgraph.trace.code.signals import Restart

@@ -18,7 +18,6 @@ from stillgraph.core.files import is_our_module
 from stillgraph.core.lookup import is_exactly, own_attributes
 from stillgraph.core.parcel import Parcel
 from stillgraph.program.constants import Known
-from stillgraph.program.guards import Attribute, Source
 from stillgraph.program.outputs import (
     ABSENT,
     BOUND,
@@ -35,6 +34,7 @@ from stillgraph.program.outputs import (
     Shared,
     Template,
 )
+from stillgraph.program.sources import Attribute, Source
 from stillgraph.program.types import TableType
 from stillgraph.trace.capture.made_anew import MadeAnew
 from stillgraph.trace.capture.result_words import ELEMENT, ITSELF, KINDS, leaving, made_outside, plain_kind, values_of

@@ -16,8 +16,8 @@ from stillgraph.core.diagnostics import refuse
 from stillgraph.core.parcel import Parcel, opened
 from stillgraph.program import operations
 from stillgraph.program.effects import Effect
-from stillgraph.program.guards import Source
 from stillgraph.program.so_far import SoFar
+from stillgraph.program.sources import Source
 from stillgraph.program.types import JoinFailure
 from stillgraph.trace.capture.account import Account
 from stillgraph.trace.capture.concretization import ask_for_constants, demanded

@@ -9,8 +9,9 @@ import torch
 from torch import fx
 
 from stillgraph.core.location import Location
-from stillgraph.program.guards import Argument, IdentityGuard
+from stillgraph.program.guards import IdentityGuard
 from stillgraph.program.program import Program
+from stillgraph.program.sources import Argument
 from stillgraph.trace.capture.results import Results
 from stillgraph.trace.graph.current import active
 from stillgraph.trace.graph.fake_tensors import FakeTensors

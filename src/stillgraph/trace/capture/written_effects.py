@@ -22,7 +22,7 @@ from stillgraph.program.effects import (
     SetSlot,
 )
 from stillgraph.program.facts.module_tables import past_class
-from stillgraph.program.guards import Attribute, Cell, Global, Source, item_of
+from stillgraph.program.sources import Attribute, Cell, Global, Source, item_of
 from stillgraph.trace.capture.results import Results
 from stillgraph.trace.control_flow.joined.join import same_constant
 from stillgraph.trace.control_flow.joined.unjoined import Stale

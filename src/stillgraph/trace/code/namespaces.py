@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from stillgraph.core.files import is_below_torch, is_standard_library
-from stillgraph.program.guards import Attribute, Global, Held, Item, Source
+from stillgraph.program.sources import Attribute, Global, Held, Item, Source
 from stillgraph.trace.code.names import Names
 
 _KEPT = (

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from stillgraph.program.operations import held_by, which, without_traceback
+from stillgraph.program.exceptions import held_by, which, without_traceback
 from stillgraph.program.types import JoinFailure, Type, join_types
 from stillgraph.trace.control_flow.joined.unjoined import Unjoined, is_leaf, lost
 from stillgraph.trace.graph.recorder import Recorder

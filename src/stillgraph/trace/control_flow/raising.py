@@ -14,7 +14,7 @@ from torch.utils._pytree import is_namedtuple_instance
 from stillgraph.core.diagnostics import refuse
 from stillgraph.core.files import folder_of_ours, is_ours, is_torch
 from stillgraph.core.location import Location
-from stillgraph.program.operations import copied, raise_, raise_made, reraise
+from stillgraph.program.exceptions import copied, raise_, raise_made, reraise
 from stillgraph.trace.code.frames import here
 from stillgraph.trace.graph.recorder import Recorder
 from stillgraph.trace.values.caught import Caught, Raisable, raised_of, slot, take_named

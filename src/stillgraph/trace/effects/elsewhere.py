@@ -20,7 +20,7 @@ from stillgraph.core.faults import ends_capture
 from stillgraph.core.location import Location
 from stillgraph.core.lookup import own_attributes
 from stillgraph.program.facts.module_tables import MODULE_INTERNALS
-from stillgraph.program.guards import Attribute, Source
+from stillgraph.program.sources import Attribute, Source
 from stillgraph.trace.code.frames import here
 from stillgraph.trace.code.signals import Restart
 from stillgraph.trace.heap.births import Births

@@ -18,7 +18,7 @@ from torch.utils._pytree import is_namedtuple_instance
 
 from stillgraph.core.diagnostics import StateLostError, refuse
 from stillgraph.core.files import is_dependency, is_ours
-from stillgraph.program.guards import Attribute, Cell, Global, Held, Item, Slot, Source
+from stillgraph.program.sources import Attribute, Cell, Global, Held, Item, Slot, Source
 from stillgraph.program.upcoming import KINDS, state_of
 from stillgraph.trace.code.frames import here
 from stillgraph.trace.control_flow.reachable_values import places_within

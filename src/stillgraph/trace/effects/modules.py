@@ -15,7 +15,7 @@ import torch
 
 from stillgraph.core.lookup import class_member, own_attributes
 from stillgraph.program.facts.module_tables import MODULE_INTERNALS, MODULE_TABLES, NOT_PERSISTENT
-from stillgraph.program.guards import Source
+from stillgraph.program.sources import Source
 from stillgraph.trace.code.names import names_of
 from stillgraph.trace.code.namespaces import variable
 from stillgraph.trace.control_flow.joined.join import same_constant

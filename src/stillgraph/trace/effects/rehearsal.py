@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from stillgraph.core.files import is_our_module
-from stillgraph.program.guards import Argument
+from stillgraph.program.sources import Argument
 from stillgraph.trace.control_flow.reachable_values import places_within
 from stillgraph.trace.effects.modules import ModuleTables
 from stillgraph.trace.fakes.symbolic import is_fake

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.program.effects import Effect, ExtendContents, SetContents
-from stillgraph.program.guards import Guard, SeparateGuard, Source, Upcoming
+from stillgraph.program.guards import Guard, SeparateGuard
+from stillgraph.program.sources import Source, Upcoming
 from stillgraph.program.upcoming import KINDS, CannotLookError, End, LookAhead, are_separate, state_of
 from stillgraph.trace.code.frames import here
 from stillgraph.trace.heap.journal import Journal

@@ -13,8 +13,8 @@ from torch.overrides import TorchFunctionMode
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.core.parcel import opened
-from stillgraph.program.guards import Source
 from stillgraph.program.so_far import SoFar
+from stillgraph.program.sources import Source
 from stillgraph.trace.code.frames import here
 from stillgraph.trace.heap.places import Place
 from stillgraph.trace.values.raised import Raised

@@ -9,7 +9,8 @@ from typing import Any
 
 import torch
 
-from stillgraph.program.guards import AliasGuard, ApartGuard, Source
+from stillgraph.program.guards import AliasGuard, ApartGuard
+from stillgraph.program.sources import Source
 
 Reached = Iterable[tuple[Any, Source]]
 

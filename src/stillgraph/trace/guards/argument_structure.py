@@ -10,7 +10,7 @@ import torch
 
 from stillgraph.core.parcel import is_parcels
 from stillgraph.program.facts.values import is_value
-from stillgraph.program.guards import Argument, Attribute, Called, Element, Item, Slot, Source, Upcoming, item_of
+from stillgraph.program.sources import Argument, Attribute, Called, Element, Item, Slot, Source, Upcoming, item_of
 from stillgraph.trace.sources.sources import Finder
 from stillgraph.trace.values.containers import split
 

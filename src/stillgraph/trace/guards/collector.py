@@ -17,21 +17,8 @@ import torch
 
 from stillgraph.program.facts.fingerprints import fingerprint
 from stillgraph.program.facts.values import is_value
-from stillgraph.program.guards import (
-    INNER,
-    AliasGuard,
-    Attribute,
-    BytesGuard,
-    Cell,
-    ConstantGuard,
-    Global,
-    Guard,
-    IdentityGuard,
-    Item,
-    Slot,
-    Source,
-    TypeGuard,
-)
+from stillgraph.program.guards import AliasGuard, BytesGuard, ConstantGuard, Guard, IdentityGuard, TypeGuard
+from stillgraph.program.sources import INNER, Attribute, Cell, Global, Item, Slot, Source
 from stillgraph.trace.code.names import Names
 from stillgraph.trace.code.namespaces import is_kept
 from stillgraph.trace.sources.reads import Reads

@@ -14,23 +14,8 @@ from types import FunctionType, MappingProxyType
 from typing import Any
 
 from stillgraph.core.lookup import behind_view, is_exactly, own_attributes
-from stillgraph.program.guards import (
-    INNER,
-    Attribute,
-    BehindGuard,
-    Called,
-    ContentsGuard,
-    Element,
-    Global,
-    Item,
-    KeysGuard,
-    LengthGuard,
-    MissingGuard,
-    Source,
-    TypeGuard,
-    Upcoming,
-    item_of,
-)
+from stillgraph.program.guards import BehindGuard, ContentsGuard, KeysGuard, LengthGuard, MissingGuard, TypeGuard
+from stillgraph.program.sources import INNER, Attribute, Called, Element, Global, Item, Source, Upcoming, item_of
 from stillgraph.trace.guards.collector import CONTAINERS, PLAIN, Collector, step_name
 from stillgraph.trace.sources.kinds_of_objects import STEPS
 from stillgraph.trace.values.buffers import BUFFERS, READING, buffer_refused

@@ -12,7 +12,8 @@ from stillgraph.core.diagnostics import refuse
 from stillgraph.core.weak_cache import weakly_cached
 from stillgraph.program.context import current_context
 from stillgraph.program.facts.size_facts import fixed_by
-from stillgraph.program.guards import Argument, Guard, ModeGuard, SizeGuard
+from stillgraph.program.guards import Guard, ModeGuard, SizeGuard
+from stillgraph.program.sources import Argument
 from stillgraph.trace.graph.recorder import Recorder
 from stillgraph.trace.guards.inputs import Inputs
 

@@ -10,16 +10,7 @@ import itertools
 from collections import deque
 from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import dataclass, is_dataclass
-from types import (
-    BuiltinMethodType,
-    CellType,
-    CodeType,
-    FrameType,
-    FunctionType,
-    MethodType,
-    ModuleType,
-    TracebackType,
-)
+from types import BuiltinMethodType, CellType, CodeType, FrameType, FunctionType, MethodType, ModuleType, TracebackType
 from typing import Any
 
 import torch
@@ -33,21 +24,17 @@ from stillgraph.program.graphs import regions
 from stillgraph.program.guards import (
     AliasGuard,
     ApartGuard,
-    Attribute,
     BytesGuard,
-    Cell,
     ConstantGuard,
     FunctionGuard,
     Guard,
-    Held,
     IdentityGuard,
-    Item,
     KeysGuard,
     LengthGuard,
     ObjectGuard,
-    Source,
     TypeGuard,
 )
+from stillgraph.program.sources import Attribute, Cell, Held, Item, Source
 from stillgraph.trace.code.names import names_of
 from stillgraph.trace.code.namespaces import file_of, namespace_of, users_classes
 from stillgraph.trace.guards.argument_structure import is_constant, places_in

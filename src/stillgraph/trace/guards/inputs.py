@@ -18,19 +18,16 @@ from stillgraph.program.facts.info import info
 from stillgraph.program.guards import (
     AliasGuard,
     ApartGuard,
-    Attribute,
     ConstantGuard,
     FactGuard,
     Guard,
-    Held,
     IdentityGuard,
     KeysGuard,
     LengthGuard,
-    Slot,
-    Source,
     TypeGuard,
 )
 from stillgraph.program.program import Input
+from stillgraph.program.sources import Attribute, Held, Slot, Source
 from stillgraph.program.types import ListType
 from stillgraph.trace.code.frames import here
 from stillgraph.trace.fakes.symbolic import is_fake

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from types import CodeType, MappingProxyType
 from typing import Any
 
-from stillgraph.program.guards import Source
+from stillgraph.program.sources import Source
 from stillgraph.trace.code.signals import Restart
 from stillgraph.trace.fakes.distributions import property_names
 from stillgraph.trace.values.lists import Element

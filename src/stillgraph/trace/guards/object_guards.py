@@ -19,21 +19,16 @@ from stillgraph.core.lookup import class_member, exception_state, is_unset, own_
 from stillgraph.core.parcel import Parcel
 from stillgraph.program.facts.module_tables import HOOK_TABLES, MODULE_TABLES
 from stillgraph.program.guards import (
-    Attribute,
-    Cell,
     ConstantGuard,
     FunctionGuard,
-    Held,
     IdentityGuard,
-    Item,
     KeysGuard,
     LengthGuard,
     NoAttributeGuard,
-    Slot,
-    Source,
     TypeGuard,
     UnsetGuard,
 )
+from stillgraph.program.sources import Attribute, Cell, Held, Item, Slot, Source
 from stillgraph.trace.code.names import free_come_to, names_in_torch, names_of
 from stillgraph.trace.code.namespaces import class_attributes, class_space, classes_read, file_of, users_classes
 from stillgraph.trace.guards.collector import PLAIN

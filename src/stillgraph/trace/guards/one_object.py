@@ -10,7 +10,8 @@ from typing import Any
 
 import torch
 
-from stillgraph.program.guards import AliasGuard, ApartGuard, ConstantGuard, Guard, Held, IdentityGuard, Source
+from stillgraph.program.guards import AliasGuard, ApartGuard, ConstantGuard, Guard, IdentityGuard
+from stillgraph.program.sources import Held, Source
 from stillgraph.trace.guards.argument_structure import is_constant
 
 _ONE_OF_A_KIND = (bool, type(None), enum.Enum, torch.dtype)

@@ -11,7 +11,7 @@ from typing import Any
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.core.lookup import own_attributes
-from stillgraph.program.guards import Argument, Attribute, Cell, Global, Held, Item, Slot, Source, Upcoming
+from stillgraph.program.sources import Argument, Attribute, Cell, Global, Held, Item, Slot, Source, Upcoming
 from stillgraph.trace.guards.inputs import Inputs
 from stillgraph.trace.guards.knowledge import Knowledge
 from stillgraph.trace.heap.contents import kind_of_container

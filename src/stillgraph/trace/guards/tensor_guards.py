@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import torch
 
-from stillgraph.program.guards import FactGuard, Guard, Source, TensorGuard
+from stillgraph.program.guards import FactGuard, Guard, TensorGuard
+from stillgraph.program.sources import Source
 
 
 def could_be_one(left: torch.Tensor, free: tuple[bool, ...], right: torch.Tensor, free_too: tuple[bool, ...]) -> bool:

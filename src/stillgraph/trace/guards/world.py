@@ -22,23 +22,16 @@ from stillgraph.core.lookup import is_unset, own_attributes
 from stillgraph.core.parcel import Parcel
 from stillgraph.program.facts.module_tables import MODULE_TABLES
 from stillgraph.program.guards import (
-    INNER,
     ApartGuard,
-    Attribute,
-    Called,
     EnvironmentGuard,
-    Global,
     Guard,
-    Held,
-    Item,
     KeysGuard,
     MembersGuard,
     MissingGuard,
     ReadingGuard,
-    Slot,
-    Source,
     UnsetGuard,
 )
+from stillgraph.program.sources import INNER, Attribute, Called, Global, Held, Item, Slot, Source
 from stillgraph.trace.code.hook_reads import cells_left_alone, hooks_of_modules
 from stillgraph.trace.code.names import (
     Names,

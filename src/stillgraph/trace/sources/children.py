@@ -18,7 +18,7 @@ import torch
 from stillgraph.core.files import is_standard_library, is_torch
 from stillgraph.core.lookup import class_member, exception_state, own_attributes, slot_value
 from stillgraph.program.facts.module_tables import HOOK_TABLES, MODULE_INTERNALS, MODULE_TABLES
-from stillgraph.program.guards import Attribute, Called, Cell, Element, Global, Item, Slot, Source, Upcoming, item_of
+from stillgraph.program.sources import Attribute, Called, Cell, Element, Global, Item, Slot, Source, Upcoming, item_of
 from stillgraph.program.upcoming import LookAhead
 from stillgraph.trace.code.namespaces import class_space, file_of, users_classes
 

@@ -21,7 +21,7 @@ import torch
 from stillgraph.core.diagnostics import refuse
 from stillgraph.core.location import Location
 from stillgraph.program.facts.fingerprints import fingerprint
-from stillgraph.program.guards import Source
+from stillgraph.program.sources import Source
 from stillgraph.trace.code.signals import Restart
 from stillgraph.trace.heap.places import MISSING
 from stillgraph.trace.values.numpy_functions import is_array

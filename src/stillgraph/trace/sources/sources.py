@@ -24,7 +24,17 @@ from stillgraph.core.diagnostics import refuse
 from stillgraph.core.files import is_library, is_standard_library, is_torch
 from stillgraph.core.lookup import behind_proxy, is_proxy, own_attributes
 from stillgraph.core.parcel import Parcel
-from stillgraph.program.guards import Argument, Attribute, Called, Cell, Element, Held, Item, Source, Upcoming
+from stillgraph.program.sources import (
+    Argument,
+    Attribute,
+    Called,
+    Cell,
+    Element,
+    Held,
+    Item,
+    Source,
+    Upcoming,
+)
 from stillgraph.trace.code.members import Members
 from stillgraph.trace.code.names import names_of
 from stillgraph.trace.code.namespaces import file_of, module_attributes, module_member, variable

@@ -7,7 +7,7 @@ import io
 from typing import Any
 
 from stillgraph.core.diagnostics import refuse
-from stillgraph.program.guards import Source
+from stillgraph.program.sources import Source
 
 BUFFERS = (memoryview, io.StringIO, io.BytesIO, ctypes.Array, ctypes.Structure, ctypes.Union, ctypes.c_long.__mro__[1])
 READING = frozenset({"getvalue", "getbuffer", "read", "read1", "readline", "readlines", "tell"})  # of a stream

@@ -9,7 +9,8 @@ from typing import Any
 
 import torch
 
-from stillgraph.program.guards import ElementsGuard, KeysGuard, LengthGuard, Slot, Source
+from stillgraph.program.guards import ElementsGuard, KeysGuard, LengthGuard
+from stillgraph.program.sources import Slot, Source
 from stillgraph.runtime.guards.comparing import BY_IDENTITY, strict_key
 from stillgraph.runtime.guards.kinds.kind import Kind, Read
 from stillgraph.runtime.guards.weak import WeakObject, are_keys, weak_object

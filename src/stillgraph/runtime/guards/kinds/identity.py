@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from stillgraph.program.guards import AliasGuard, ApartGuard, IdentityGuard, MemoryGuard, SeparateGuard, Source
+from stillgraph.program.guards import AliasGuard, ApartGuard, IdentityGuard, MemoryGuard, SeparateGuard
+from stillgraph.program.sources import Source
 from stillgraph.program.upcoming import are_separate
 from stillgraph.runtime.guards.kinds.kind import Kind, Rank, Read, Stage
 from stillgraph.runtime.guards.weak import WeakObject, weak_object

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from stillgraph.program.guards import Source
+from stillgraph.program.sources import Source
 from stillgraph.runtime.guards.kinds.kind import Kind
 from stillgraph.runtime.native.function_writer import FunctionWriter
 

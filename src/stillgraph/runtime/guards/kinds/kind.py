@@ -6,7 +6,7 @@ import enum
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
-from stillgraph.program.guards import INNER, Source
+from stillgraph.program.sources import INNER, Source
 from stillgraph.runtime.native.function_writer import FunctionWriter
 
 Read = Callable[[Source], Any]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import operator
 
 from stillgraph.core.lookup import is_unset
-from stillgraph.program.guards import Cell, MembersGuard, MissingGuard, NoAttributeGuard, UnsetGuard
+from stillgraph.program.guards import MembersGuard, MissingGuard, NoAttributeGuard, UnsetGuard
+from stillgraph.program.sources import Cell
 from stillgraph.runtime.guards.kinds.kind import Kind, Read
 from stillgraph.runtime.guards.weak import ids_while_alive, is_member, weak_object
 from stillgraph.runtime.native.function_writer import FunctionWriter

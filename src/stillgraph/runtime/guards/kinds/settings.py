@@ -9,7 +9,8 @@ from typing import Any
 import torch
 
 from stillgraph.program.context import SWITCHES, current_context, function_mode_depth
-from stillgraph.program.guards import EnvironmentGuard, ModeGuard, ReadingGuard, Source
+from stillgraph.program.guards import EnvironmentGuard, ModeGuard, ReadingGuard
+from stillgraph.program.sources import Source
 from stillgraph.runtime.guards.comparing import same_reading
 from stillgraph.runtime.guards.kinds.kind import G, Kind, Read
 from stillgraph.runtime.guards.words import shown

@@ -1,0 +1,104 @@
+"""Functions that ask for attributes: `getattr`, `hasattr`, `vars` and `dir`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from stillgraph.core.diagnostics import refuse
+from stillgraph.core.lookup import class_member
+from stillgraph.operators.conditions.methods import method_of
+from stillgraph.operators.objects.attributes import attr, made_on_some_paths, show_own
+from stillgraph.operators.objects.registries import require_known
+from stillgraph.trace.capture.session import Session, session
+from stillgraph.trace.code.frames import here
+from stillgraph.trace.code.uninterpreted import PROPERTIES
+from stillgraph.trace.control_flow.unset import with_or_without_value
+from stillgraph.trace.heap.places import MISSING, AttributePlace
+from stillgraph.trace.values.numbers import StagedNumber, kinds_of
+from stillgraph.trace.values.text import StagedText
+
+
+def getattr_(target: Any, name: str, *default: Any) -> Any:
+    """``getattr``; an attribute may be there on some paths only."""
+    capture = _asked(target, name)
+    if capture.may_be_none(target):
+        return capture.with_or_without(target, lambda v: getattr_(v, name, *default))
+    perhaps = made_on_some_paths(capture, target, name)
+    if default and perhaps is not None and AttributePlace(target, name).default is MISSING:
+        return with_or_without_value(capture, perhaps, lambda value: default[0] if value is MISSING else value)
+    if default and perhaps is None and not _is_attribute_of(target, name):
+        if method_of(target, "__getattr__") is None:
+            return getattr(target, name, *default)
+        try:
+            return attr(target, name)
+        except AttributeError:
+            return default[0]
+    return attr(target, name)
+
+
+def hasattr_(target: Any, name: str) -> Any:
+    """``hasattr``."""
+    capture = _asked(target, name)
+    if isinstance(target, StagedText):
+        return hasattr(str, name)
+    perhaps = made_on_some_paths(capture, target, name)
+    if perhaps is not None:
+        if AttributePlace(target, name).default is not MISSING:
+            return True
+        return with_or_without_value(capture, perhaps, lambda value: value is not MISSING)
+    if method_of(target, "__getattr__") is not None or _is_computed(target, name):
+        try:
+            attr(target, name)
+        except AttributeError:
+            return False
+        return True
+    if not capture.may_be_none(target):
+        own = not isinstance(target, StagedNumber) and hasattr(target, name)
+        return own or _is_attribute_of(target, name)
+    without = hasattr(None, name)
+    if without is _is_attribute_of(target, name):
+        return without
+    absent = capture.absence(target)
+    return absent if without else capture.opposite(absent)
+
+
+def _is_computed(target: Any, name: str) -> bool:
+    stands = isinstance(target, (torch.Tensor, StagedNumber))  # for what has another class
+    return not stands and isinstance(class_member(type(target), name), PROPERTIES)
+
+
+def _is_attribute_of(target: Any, name: str) -> bool:
+    """Whether values of the type that a staged value stands for have an attribute."""
+    if isinstance(target, StagedNumber):
+        answers = {class_member(kind, name) is not None for kind in kinds_of(target)}
+        if len(answers) > 1:
+            message = f"whether a number has '{name}' is asked, of which the kind depends on the path"
+            raise refuse("SG301", message, location=here(), hint="Ask isinstance(number, int).")
+        return answers.pop()
+    return isinstance(target, torch.Tensor) and hasattr(torch.Tensor, name)
+
+
+def _asked(target: Any, name: str) -> Session:
+    capture = session()
+    assert capture is not None
+    capture.reads.attributes.append((target, name))
+    return capture
+
+
+def all_attributes(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of Python's that gives all the attributes of an object."""
+
+    def asked(*args: Any) -> Any:
+        capture = session()
+        assert capture is not None
+        capture.reads.whole.update((id(target), target) for target in args)
+        for target in args:
+            show_own(capture, target)
+            if isinstance(target, torch.nn.Module):
+                require_known(capture, target)
+        return function(*args)
+
+    return asked

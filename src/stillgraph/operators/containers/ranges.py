@@ -1,0 +1,163 @@
+"""Ranges of which only the run knows the bounds, their iterators, and `itertools.count`."""
+
+from __future__ import annotations
+
+import itertools
+import operator
+import re
+import sys
+from collections.abc import Iterator
+from typing import Any, NoReturn, cast
+
+from stillgraph.core.diagnostics import refuse
+from stillgraph.operators.containers.sequences import Indexed
+from stillgraph.operators.dispatch import and_, eq, if_exp, not_, or_
+from stillgraph.trace.capture.session import Session, session
+from stillgraph.trace.code.frames import here
+from stillgraph.trace.control_flow.staging import branch
+from stillgraph.trace.values.numbers import StagedNumber
+
+
+class Range(Indexed, kind=range):
+    """``range(start, stop, step)`` some of whose bounds are staged."""
+
+    __slots__ = ("start", "step", "stop")
+
+    stageable = True
+
+    def __init__(self, start: Any, stop: Any, step: Any) -> None:
+        super().__init__()
+        self.start, self.stop, self.step = start, stop, step
+
+    def length(self) -> Any:
+        if all(isinstance(v, int) for v in (self.start, self.stop, self.step)):
+            return len(range(self.start, self.stop, self.step))
+        if isinstance(self.step, StagedNumber):
+            hint = "Write a while loop with a counter of its own: i = start; while i < stop: ...; i += step."
+            raise refuse("SG206", "the step of a range is only known at run time", location=here(), hint=hint)
+        if self.step == 0:
+            raise ValueError("range() arg 3 must not be zero")
+        capture = session()
+        assert capture is not None
+        steps = self.stop - self.start if self.step == 1 else -((self.start - self.stop) // self.step)
+        return capture.number_operation(max, (steps, 0)) if isinstance(steps, StagedNumber) else max(steps, 0)
+
+    def at(self, index: Any) -> Any:
+        offset = index if self.step == 1 else index * self.step
+        return offset if isinstance(self.start, int) and self.start == 0 else self.start + offset
+
+    def __len__(self) -> int:
+        return self.length()  # type: ignore[no-any-return]  # of Any
+
+    def __eq__(self, other: Any) -> Any:
+        if other is self or not isinstance(other, (range, Range)):
+            return True if other is self else NotImplemented
+        mine, its = self.length(), Range(other.start, other.stop, other.step).length()
+        same_step = or_(eq(mine, 1), lambda: eq(self.step, other.step))
+        same_parts = or_(eq(mine, 0), lambda: and_(eq(self.start, other.start), lambda: same_step))
+        return and_(eq(mine, its), lambda: same_parts)
+
+    def __ne__(self, other: Any) -> Any:
+        equal = self.__eq__(other)
+        return equal if equal is NotImplemented else not_(equal)
+
+    def __hash__(self) -> int:
+        return self.refuse()
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            hint = "Give range() the bounds that are wanted."
+            raise refuse("SG206", "a range of which only the run knows the length is cut", location=here(), hint=hint)
+        length = self.length()
+        if isinstance(index, StagedNumber):
+            self._require(index >= -length)
+            self._require(index < length)
+            staged: Any = index
+            return self.at(if_exp(staged < 0, lambda: staged + length, lambda: staged))
+        if not hasattr(index, "__index__"):
+            raise TypeError(f"range indices must be integers or slices, not {type(index).__name__}")
+        index = operator.index(index)
+        self._require(length > index if index >= 0 else length >= -index)
+        return self.at(index if index >= 0 else length + index)
+
+    def __getattr__(self, name: str) -> Any:
+        if hasattr(range, name):
+            hint = "Work with its bounds, or make it a list."
+            message = f"a range of which only the run knows the length is asked for its {name}"
+            raise refuse("SG206", message, location=here(), hint=hint)
+        raise AttributeError(f"'range' object has no attribute '{name}'")
+
+    @staticmethod
+    def _require(inside: Any) -> None:
+        def fail() -> NoReturn:
+            raise IndexError("range object index out of range")
+
+        capture = session()
+        if isinstance(inside, StagedNumber):
+            assert capture is not None
+            branch(capture, inside, lambda: None, fail, (), ())
+        elif not inside:
+            fail()
+
+
+class RangeIterator(Indexed, kind=type(iter(range(0)))):
+    """``iter(inner)``, of a range."""
+
+    __slots__ = ("inner",)
+
+    once = stageable = True
+
+    def __init__(self, inner: Range) -> None:
+        super().__init__()
+        self.inner = inner
+
+    def length(self) -> Any:
+        return self.inner.length()
+
+    def at(self, index: Any) -> Any:
+        return self.inner.at(index)
+
+    def __length_hint__(self) -> int:
+        return self._left()
+
+
+class Count(Indexed):
+    """``itertools.count`` of whole numbers, as a loop runs over it.
+
+    Args:
+        counter: the iterator, which the capture has made.
+        start: what it gives next.
+        step: how much more each time.
+    """
+
+    __slots__ = ("_again", "counter", "start", "step")
+
+    stageable = endless = True
+
+    def __init__(self, counter: itertools.count[int], start: int, step: int) -> None:
+        super().__init__()
+        self.counter, self.start, self.step = counter, start, step
+        self._again = False
+
+    @classmethod
+    def of(cls, iterable: Any) -> Count | None:
+        """The sequence for such a counter; None for anything else."""
+        if type(iterable) is not itertools.count or not cast(Session, session()).is_new(iterable):
+            return None
+        numbers = re.fullmatch(r"count\((-?\d+)(?:, (-?\d+))?\)", repr(iterable))
+        return None if numbers is None else cls(iterable, int(numbers[1]), int(numbers[2] or 1))
+
+    def length(self) -> int:
+        return sys.maxsize
+
+    def at(self, index: Any) -> Any:
+        return self.start + index * self.step
+
+    def begin(self) -> Iterator[Any]:
+        if self._again:
+            return itertools.count(self.start, self.step)
+        self._again = True
+        return self.counter
+
+    def spend(self) -> None:
+        cast(Session, session()).iterators.stopped([self.counter])

@@ -1,0 +1,355 @@
+"""Comparisons: `is`, `==`, `!=`, `<` and its kin, and `in`."""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import functools
+import operator
+from collections.abc import Callable, ItemsView, Iterator, KeysView, ValuesView
+from numbers import Number
+from types import FunctionType
+from typing import Any
+
+import torch
+
+from stillgraph.core.diagnostics import refuse
+from stillgraph.core.lookup import class_member, is_exactly
+from stillgraph.operators import dispatch
+from stillgraph.operators.conditions.branches import select
+from stillgraph.operators.conditions.methods import compared, method_of
+from stillgraph.operators.conditions.truth import truth_number
+from stillgraph.operators.containers import entries, tables
+from stillgraph.operators.containers.drawing import drawn
+from stillgraph.operators.containers.sequences import Listed, StagedEntries
+from stillgraph.operators.dispatch import call
+from stillgraph.operators.each import Case, of_each
+from stillgraph.operators.elements import lists
+from stillgraph.operators.objects.attributes import attr
+from stillgraph.operators.objects.booleans import not_, or_
+from stillgraph.operators.objects.namespaces import note_name
+from stillgraph.program.constants import is_constant
+from stillgraph.program.facts.info import info
+from stillgraph.trace.capture.concretization import ask_for_the_object
+from stillgraph.trace.capture.session import Session, session
+from stillgraph.trace.code.frames import called, here
+from stillgraph.trace.control_flow.both_sides import several_in
+from stillgraph.trace.control_flow.joined.unjoined import Unjoined
+from stillgraph.trace.control_flow.narrowing import exchanged
+from stillgraph.trace.control_flow.unknown import refuse_unknown
+from stillgraph.trace.guards.one_object import is_told_by_identity, is_told_by_value
+from stillgraph.trace.heap.identities import Origin
+from stillgraph.trace.values.caught import Caught, CaughtPart
+from stillgraph.trace.values.entries import container_of, find, holds_unknown, some_keys, table_of
+from stillgraph.trace.values.number_operands import UNEQUAL, equal_number
+from stillgraph.trace.values.numbers import Staged, StagedBool, StagedNumber, is_number, is_of_numpy, kinds_of
+from stillgraph.trace.values.operands import unsupported
+from stillgraph.trace.values.text import StagedText
+
+
+def is_none(value: Any) -> Any:
+    """``value is None``; a variable condition for a place that is ``None`` on some path."""
+    capture = session()
+    if capture is not None and isinstance(value, Unjoined):
+        return value.asks(is_none)
+    return value is None if capture is None else capture.absence(value)
+
+
+def is_(left: Any, right: Any) -> Any:
+    """``left is right``; a variable condition for what is another object on each path."""
+    capture = session()
+    if capture is not None:
+        left, right = capture.original(left), capture.original(right)
+        if is_told_by_value(left) and is_told_by_value(right):
+            capture.values_compared = True
+    if capture is None or left is right:
+        return left is right
+    if left is None or right is None:
+        return is_none(right if left is None else left)
+    for value, other in ((left, right), (right, left)):
+        if isinstance(value, Unjoined):
+            return value.asks(functools.partial(is_, other))
+        if capture.may_be_none(value) and not isinstance(other, torch.Tensor):
+            return capture.with_or_without(value, functools.partial(is_, other))
+        origin = value if isinstance(value, Origin) else capture.identities.origins.get(id(value))
+        if origin is not None:
+            left_side, right_side = (functools.partial(is_, side, other) for side in (origin.left, origin.right))
+            return select(capture, origin.flag, left_side, right_side)
+        if id(value) in capture.identities.frozen and type(value) is type(other):
+            kind = type(value).__name__
+            raise refuse("SG305", f"a {kind} is one of several copies of one: 'is' has no answer", location=here())
+        if isinstance(value, CaughtPart) and value.what == "type" and isinstance(other, type):
+            found = capture.emit("call_function", type, (value.error,), {})
+            return capture.fresh_result(bool, capture.emit("call_function", operator.is_, (found, other), {}))
+        if isinstance(value, StagedBool) and isinstance(other, bool):
+            return value if other else not_(value)
+    if isinstance(left, torch.Tensor) and isinstance(right, torch.Tensor) and (_is_joined(left) or _is_joined(right)):
+        return capture.fresh_result(bool, capture.emit("call_function", operator.is_, (left, right), {}))
+    if isinstance(left, Caught) or isinstance(right, Caught):
+        return _is_caught(capture, left, right)
+    if isinstance(left, StagedBool) and isinstance(right, StagedBool):
+        return eq(left, right)
+    if any(_may_be_same(value, other) for value, other in ((left, right), (right, left))):
+        for value in (left, right):
+            ask_for_the_object(capture, value)
+        message = "whether two values are one object is asked, of which only the run knows what they are"
+        raise refuse("SG301", message, location=here(), hint="Compare them with ==.")
+    return False
+
+
+def _may_be_same(value: Any, other: Any) -> bool:
+    """Whether Python may have one object for a value that only the run knows and for another."""
+    if isinstance(value, StagedNumber):
+        return is_number(other) and not set(kinds_of(value)).isdisjoint(kinds_of(other))
+    return isinstance(value, StagedText) and isinstance(other, (str, StagedText))
+
+
+def _is_caught(capture: Session, left: Any, right: Any) -> Any:
+    """Whether an exception that the program has caught is another object.
+
+    Raises:
+        CaptureError: that is an exception which the call has made: what the program raises is a copy of it.
+    """
+    for side in (left, right):
+        if isinstance(side, Caught):
+            continue
+        if not isinstance(side, BaseException):
+            return False
+        if not capture.was_there(side):
+            message = f"whether a caught exception is this {type(side).__name__} is only known at run time"
+            raise refuse("SG301", message, location=here(), hint=_OTHER_CLASS)
+    return capture.fresh_result(bool, capture.emit("call_function", operator.is_, (left, right), {}))
+
+
+_OTHER_CLASS = (
+    "Give it a class of its own and a handler for that, or make the exception outside of the function: "
+    "one that is there before the call is raised as it is."
+)
+
+
+def _is_joined(value: torch.Tensor) -> bool:
+    """Whether a tensor stands for what a branch or loop leaves, which may be a tensor from before it."""
+    return info(value).is_joined
+
+
+@dispatch.eq.defined
+@of_each(0, 1, cases=Case.NONE)
+def eq(left: Any, right: Any) -> Any:
+    """``left == right``; containers of what only the run knows are compared in the run."""
+    capture = session()
+    known = _comparable(left, right)
+    if known is not None:
+        return known
+    by_method = None if capture is None else compared("__eq__", left, right)
+    return left == right if by_method is None else by_method[0]
+
+
+def equal(left: Any, right: Any) -> Any:
+    """``left == right``, of which only the truth is asked: that of a scalar of numpy's and a number is known."""
+    for number, other in ((left, right), (right, left)):
+        if isinstance(number, StagedNumber) and is_of_numpy(other):
+            known = {equal_number(kind, other) for kind in kinds_of(number)}
+            if len(known) == 1 and None not in known:
+                return False if known == {UNEQUAL} else eq(number, known.pop())
+    return eq(left, right)
+
+
+@of_each(0, 1, cases=Case.NONE)
+def ne(left: Any, right: Any) -> Any:
+    """``left != right``."""
+    capture = session()
+    known = _comparable(left, right)
+    if known is not None:
+        return not_(known)
+    by_method = None if capture is None else compared("__ne__", left, right)
+    return left != right if by_method is None else by_method[0]
+
+
+def ordered(compare: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """``left < right`` and its kin, of which Python asks sets for their length."""
+    name = f"__{compare.__name__}__"
+
+    def ask(left: Any, right: Any) -> Any:
+        if isinstance(left, (set, frozenset, KeysView, ItemsView)) and session() is not None:
+            for side in (left, right):
+                if container_of(side) is not None:
+                    raise refuse_unknown("SG211", f"{called(side)}, {some_keys(side)}, is compared", side)
+        left, right = _in_order(name, left, right)
+        in_run = _ordered_in_run(compare, left, right)
+        if in_run is not None:
+            return in_run
+        by_method = None if session() is None else compared(name, left, right)
+        return compare(left, right) if by_method is None else by_method[0]
+
+    return ask
+
+
+def _in_order(name: str, left: Any, right: Any) -> tuple[Any, Any]:
+    """Two objects of a class made by ``dataclass(order=True)`` as the tuples that it compares; others as they are."""
+    capture = session()
+    is_written = type(left) is type(right) and dataclasses.is_dataclass(left)
+    if capture is None or not is_written or not _is_generated(class_member(type(left), name)):
+        return left, right
+    names = [each.name for each in dataclasses.fields(left) if each.compare]
+    capture.reads.attributes.extend((side, name) for side in (left, right) for name in names)
+    first, second = (tuple(attr(side, name) for name in names) for side in (left, right))
+    return first, second
+
+
+def _ordered_in_run(compare: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
+    """Which of two tuples or lists comes first where only the run knows the numbers in them; None for any others.
+
+    Where there is a tensor in them, Python gives what comparing that gives, which need not be a truth value.
+    """
+    capture = session()
+    if capture is None or not any(isinstance(left, kind) and isinstance(right, kind) for kind in (tuple, list)):
+        return None
+    if not (_holds_staged(left) or _holds_staged(right)) or _holds_tensor(left) or _holds_tensor(right):
+        return None
+    capture.before_risk()  # not all can be compared
+    return capture.fresh_result(bool, capture.emit("call_function", compare, (left, right), {}))
+
+
+def _holds_tensor(value: Any) -> bool:
+    return any(isinstance(leaf, torch.Tensor) for leaf in torch.utils._pytree.tree_leaves(value))
+
+
+def _comparable(left: Any, right: Any) -> Any:
+    """Whether two containers are equal, as Python compares them; None for anything that Python may compare itself."""
+    capture = session()
+    if capture is not None and isinstance(left, torch.nn.Module) and isinstance(right, torch.nn.Module):
+        capture.compared = True  # they are equal to themselves alone
+    if capture is None or left is right:
+        return None
+    if isinstance(left, Caught) or isinstance(right, Caught):
+        return _equals_caught(capture, left, right)
+    if holds_unknown(left) or holds_unknown(right):
+        unknown = next(side for side in (left, right) if holds_unknown(side))
+        raise refuse_unknown("SG211", f"{called(unknown)}, {some_keys(unknown)}, is compared", unknown)
+    if isinstance(left, (Listed, tables.Items)) or isinstance(right, (Listed, tables.Items)):
+        raise refuse("SG211", "keys or values that only the run knows are compared", location=here())
+    if isinstance(left, torch.Size) or isinstance(right, torch.Size):  # which is equal to a tuple
+        left, right = (tuple(side) if isinstance(side, torch.Size) else side for side in (left, right))
+    if type(left) is not type(right):
+        return None
+    if dataclasses.is_dataclass(left) and _is_generated(type(left).__eq__):
+        names = [each.name for each in dataclasses.fields(left) if each.compare]
+        capture.reads.attributes.extend((side, name) for side in (left, right) for name in names)
+        return eq(*(tuple(attr(side, name) for name in names) for side in (left, right)))
+    if not isinstance(left, (list, tuple, dict, collections.deque)):
+        return None
+    if not _holds_staged(left) and not _holds_staged(right):
+        return None
+    capture.before_risk()  # tensors of several elements have no one truth value
+    lists.ask_which_object(capture, (left, right))
+    sides = tuple(list(side) if isinstance(side, collections.deque) else side for side in (left, right))
+    return capture.fresh_result(bool, capture.emit("call_function", operator.eq, sides, {}))
+
+
+def _equals_caught(capture: Session, left: Any, right: Any) -> Any:
+    """``left == right``, where one is an exception that the program has caught: most are equal to themselves alone."""
+    for side in (left, right):
+        kind = side.stands_for if isinstance(side, Caught) else type(side)
+        if isinstance(side, BaseException) and class_member(kind, "__eq__") is not class_member(object, "__eq__"):
+            message = f"an exception is compared whose class, {kind.__name__}, has an __eq__ of its own"
+            raise refuse("SG301", message, location=here())
+    return is_(left, right)
+
+
+def _is_generated(method: Any) -> bool:
+    """Whether a method is one that ``dataclass`` has written."""
+    return isinstance(method, FunctionType) and method.__code__.co_filename == "<string>"
+
+
+def _holds_staged(container: Any) -> bool:
+    parts = container.values() if isinstance(container, dict) else container
+    return any(
+        _holds_staged(part) if isinstance(part, (list, tuple, dict)) else isinstance(part, Staged) or _staged(part)
+        for part in parts
+    )
+
+
+@of_each(1)
+@of_each(0, cases=Case.NONE)
+def in_(item: Any, container: Any) -> Any:
+    """``item in container``."""
+    capture = session()
+    if capture is None:
+        return item in container
+    capture.settling.require_current(container)
+    if isinstance(item, Unjoined):
+        ask = item.asks if _holds_constants(container) else item.either
+        return ask(lambda v: in_(v, container))
+    several = several_in(item) if isinstance(container, (dict, set, frozenset)) else None
+    if several is not None:
+        return several.either(lambda v: in_(exchanged(item, several, v), container))
+    capture.compared = capture.compared or (is_told_by_identity(item) and not isinstance(container, torch.Tensor))
+    method = method_of(container, "__contains__")
+    if method is not None:
+        return truth_number(capture, call(method, container, item))
+    if lists.is_spread(container):
+        return lists.contains(capture, container, item)
+    if isinstance(container, (list, tuple, dict, set, frozenset)) and holds_unknown(item):
+        raise refuse("SG211", "a dict or set is looked for that has a key on some paths only", location=here())
+    if isinstance(container, (dict, set, frozenset)) and (
+        table_of(container) is not None or (isinstance(item, tuple) and tables.is_by_table(container, item))
+    ):
+        return tables.has(capture, container, item)
+    if entries.is_staged_key(container, item):
+        return entries.has(capture, container, item)
+    if class_member(type(container), "__contains__") is None:
+        if isinstance(container, Iterator):
+            return _drawn_until_found(item, container)
+        container = drawn(container)
+    else:
+        container = capture.iterators.to_draw_from(container)
+    if isinstance(container, (dict, set, frozenset, KeysView)) and isinstance(item, Caught):
+        raise refuse("SG301", "a caught exception is looked up, which is only known at run time", location=here())
+    if isinstance(container, (dict, set, frozenset)):
+        note_name(container, item)
+        known = find(container, item)
+        return item in container if known is None else known.present
+    if isinstance(container, (KeysView, ValuesView, ItemsView)) and container_of(container) is not None:
+        return entries.contains(container, item)
+    if isinstance(container, StagedEntries):
+        return entries.contains(container, item)
+    if isinstance(container, (list, tuple)) and holds_unknown(container):
+        message = "a list or tuple is looked through in which a dict or set has a key on some paths only"
+        raise refuse("SG211", message, location=here())
+    if isinstance(container, torch.Tensor):
+        if not isinstance(item, (torch.Tensor, Number, StagedNumber)):
+            said = f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(item)}."
+            raise RuntimeError(said)
+        found = item.eq(container) if isinstance(item, torch.Tensor) else operator.eq(container, item)
+        return truth_number(capture, found.any())
+    if isinstance(container, (list, tuple)) and (
+        _holds_staged((item,)) or _holds_staged(container) or any(isinstance(v, Unjoined) for v in container)
+    ):
+        return _in_sequence(capture, item, container)
+    if isinstance(item, Staged) and isinstance(container, (str, bytes)):
+        return unsupported(operator.contains, container, item)
+    return item in container
+
+
+def _holds_constants(container: Any) -> bool:
+    """Whether to look something up in a container does nothing else: it is Python's, and holds constants."""
+    return is_exactly(container, (tuple, list, set, frozenset, dict)) and all(map(is_constant, container))
+
+
+def _drawn_until_found(item: Any, iterable: Any) -> Any:
+    """``item in iterable`` for an iterator, of which no more is drawn than is needed."""
+    return call(any, call(map, lambda value: value is item or eq(item, value), iterable))
+
+
+def _staged(value: Any) -> bool:
+    return isinstance(value, (torch.Tensor, StagedNumber))
+
+
+def _in_sequence(capture: Session, item: Any, container: Any) -> Any:
+    tests: list[Callable[[], Any]] = []
+    for value in container:
+        if item is value:
+            tests.append(lambda: True)
+            break  # Python looks no further; what stands before it is compared all the same
+        tests.append(functools.partial(equal, item, value))
+    return truth_number(capture, or_(tests[0](), *tests[1:])) if tests else False

@@ -1,0 +1,83 @@
+"""Augmented assignment (`+=` and its kin): what is changed in place, and what is computed anew."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from types import FunctionType
+from typing import Any
+
+import torch
+
+from stillgraph.core.lookup import of_class
+from stillgraph.operators.conditions.methods import binary, by_methods
+from stillgraph.operators.dispatch import call, taken
+from stillgraph.operators.elements.indices import counted
+from stillgraph.operators.objects.stores import CONTAINERS, note_contents, refuse_unknown
+from stillgraph.trace.capture.session import session
+from stillgraph.trace.control_flow.joined.unjoined import Unjoined, alternatives
+from stillgraph.trace.control_flow.maybe_number import change_in_place, may_be_number
+from stillgraph.trace.values.arrays import StagedArray, beside_a_tensor, refuse_numbers
+from stillgraph.trace.values.entries import refuse_operator
+from stillgraph.trace.values.numbers import Staged, StagedNumber
+from stillgraph.trace.values.numpy_functions import is_array
+
+_INPLACE: dict[str, Callable[[Any, Any], Any]] = {
+    "+": operator.iadd,
+    "-": operator.isub,
+    "*": operator.imul,
+    "/": operator.itruediv,
+    "//": operator.ifloordiv,
+    "%": operator.imod,
+    "**": operator.ipow,
+    "@": operator.imatmul,
+    "&": operator.iand,
+    "|": operator.ior,
+    "^": operator.ixor,
+    "<<": operator.ilshift,
+    ">>": operator.irshift,
+}
+
+_BINARY = {symbol: binary(symbol, plain) for symbol, plain in _INPLACE.items()}
+
+
+def _take_all(left: Any, symbol: str, right: Any) -> bool:
+    return taken(left, f"__{_INPLACE[symbol].__name__}__", (right,))
+
+
+_ATOMS = (int, float, complex, str, bytes, tuple, frozenset)
+
+
+def inplace(symbol: str, left: Any, right: Any) -> Any:
+    """``left += right`` and its kin, as an expression."""
+    if isinstance(left, Unjoined):
+        if any(isinstance(side, CONTAINERS) for side in (alternatives(left).left, alternatives(left).right)):
+            left.refuse()
+        return left.either(lambda v: inplace(symbol, v, right))
+    method = of_class(left, f"__{_INPLACE[symbol].__name__}__")
+    if session() is not None and isinstance(method, FunctionType) and not isinstance(left, torch.Tensor):
+        result = call(method, left, right)
+        return _BINARY[symbol](left, right) if result is NotImplemented else result
+    if session() is not None and by_methods(symbol, left, right, in_place=method is not None):
+        return _BINARY[symbol](left, right)
+    note_contents(left, method=(f"__{_INPLACE[symbol].__name__}__", (right,)))
+    capture = session()
+    if symbol == "*" and capture is not None:
+        left, right = counted(capture, left, right)
+    if symbol == "*" and type(left) is list and isinstance(right, StagedNumber):
+        left[:] = left * right
+        return left
+    if capture is not None:
+        right = capture.iterators.to_draw_from(right)
+        if isinstance(left, CONTAINERS) and _take_all(left, symbol, right):
+            return left
+        refuse_operator(symbol, left, right)
+    if capture is not None and may_be_number(left):
+        return change_in_place(capture, _INPLACE[symbol], left, right)
+    if is_array(left):
+        refuse_numbers(right)
+    if isinstance(left, torch.Tensor) and isinstance(right, StagedArray):
+        right = beside_a_tensor(right)
+    if hasattr(type(left), f"__{_INPLACE[symbol].__name__}__") and not isinstance(left, (Staged, *_ATOMS)):
+        refuse_unknown(left)
+    return _INPLACE[symbol](left, right)

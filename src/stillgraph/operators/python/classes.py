@@ -1,0 +1,104 @@
+"""Classes of values that only the run knows: `isinstance`, `issubclass` and `type`."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import torch
+
+from stillgraph.core.diagnostics import refuse
+from stillgraph.operators.elements.stand_ins import kind_of_stand_in
+from stillgraph.operators.outside.abstract_classes import asks_itself, note_answer
+from stillgraph.operators.python.numbers import capturing
+from stillgraph.program.facts.info import info
+from stillgraph.trace.code.frames import here, module_here
+from stillgraph.trace.control_flow.caught_kinds import class_in_run, class_of
+from stillgraph.trace.control_flow.joined.unjoined import Unjoined
+from stillgraph.trace.fakes.symbolic import is_fake
+from stillgraph.trace.torch_rules.tensor_classes import class_of_tensor, is_instance
+from stillgraph.trace.values.arrays import StagedArray
+from stillgraph.trace.values.caught import Caught, CaughtPart
+from stillgraph.trace.values.complexes import StagedComplex
+from stillgraph.trace.values.numbers import StagedNumber, kind_of
+from stillgraph.trace.values.operands import sample
+from stillgraph.trace.values.text import StagedText
+
+
+def isinstance_(value: Any, kinds: Any, /) -> Any:
+    """``isinstance``: a staged number is an instance of its Python type, not of ours."""
+    capture = capturing()
+    if isinstance(value, Unjoined):
+        return value.asks(lambda v: isinstance_(v, kinds))
+    if capture.may_be_none(value):
+        return capture.with_or_without(value, lambda v: isinstance_(v, kinds))
+    if _is_uncertain(value):
+        return capture.fresh_result(bool, capture.emit("call_function", isinstance, (value, kinds), {}))
+    if isinstance(value, StagedArray):
+        return issubclass(_class_of_array(value), kinds)
+    if isinstance(value, StagedNumber):
+        return issubclass_(kind_of(value), kinds)
+    if isinstance(value, StagedComplex):
+        return issubclass_(complex, kinds)
+    if isinstance(value, StagedText):
+        answer = isinstance(value if asks_itself(kinds) else "", kinds)
+        note_answer(capture, str, kinds, answer)
+        return answer
+    kind = kind_of_stand_in(value)
+    if kind is not None:
+        return issubclass(kind, kinds)
+    answer = is_instance(capture, value, kinds) if is_fake(value) else isinstance(value, kinds)
+    note_answer(capture, torch.Tensor if is_fake(value) else type(value), kinds, answer)
+    return answer
+
+
+def issubclass_(kind: Any, kinds: Any, /) -> Any:
+    """``issubclass``."""
+    if isinstance(kind, CaughtPart) and kind.what == "type":
+        return isinstance_(kind.error, kinds)
+    answer = issubclass(kind, kinds)
+    note_answer(capturing(), kind, kinds, answer)
+    return answer
+
+
+def _class_of_array(value: StagedArray) -> Any:
+    numpy: Any = sys.modules["numpy"]
+    return numpy.dtype(str(value.tensor.dtype).removeprefix("torch.")).type if value.scalar else numpy.ndarray
+
+
+def _is_uncertain(value: Any) -> bool:
+    """Whether only the run knows what kind of value it is: a tensor, a number or None, or which exception."""
+    if isinstance(value, Caught):
+        return True
+    if not isinstance(value, (torch.Tensor, StagedNumber)):
+        return False
+    known = info(value)
+    return known.may_be_unbound or known.may_be_number or known.kind_varies
+
+
+_ONE_KIND = "Let the value be of one kind on each path."
+
+
+def type_(*args: Any) -> Any:
+    """``type``."""
+    if len(args) == 1 and capturing().may_be_none(args[0]):
+        return capturing().with_or_without(args[0], type_)
+    if len(args) == 1 and isinstance(args[0], Caught):
+        known = class_of(capturing(), args[0])
+        return class_in_run(capturing(), args[0]) if known is None else known
+    if len(args) == 1 and _is_uncertain(args[0]):
+        message = "the type of a value is asked for that only the run knows"
+        raise refuse("SG301", message, location=here(), hint=_ONE_KIND)
+    if len(args) == 1 and isinstance(args[0], StagedNumber):
+        return kind_of(args[0])
+    if len(args) == 1 and isinstance(args[0], (StagedText, StagedComplex)):
+        return type(sample(args[0]))
+    if len(args) == 1 and kind_of_stand_in(args[0]) is not None:
+        return kind_of_stand_in(args[0])
+    if len(args) == 1 and is_fake(args[0]):
+        return class_of_tensor(capturing(), args[0])
+    if len(args) == 1 and isinstance(args[0], StagedArray):
+        return _class_of_array(args[0])
+    if len(args) == 3 and type(args[2]) is dict and "__module__" not in args[2]:
+        return type(*args[:2], {**args[2], "__module__": module_here()})
+    return type(*args)
