@@ -87,7 +87,7 @@ def pack(
     packer.take_arguments()
     refuse_shared(program)
     left = packer.write_effects(program.effects)
-    check_left_behind(program, left)
+    check_left_behind(program, left, args, kwargs)
     leaves = leaves_of(program.result)
     given = [packer.leaf(leaf) for leaf in leaves] or [packer.leaf(Constant(0))]
     set_outputs(module, [*given, *packer.named(checks)])

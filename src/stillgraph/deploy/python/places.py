@@ -70,6 +70,12 @@ class Places:
                 return f"{self.text(base)}[{self.spelling.literal(key)}]"
         raise refuse("SG402", f"Python source has nothing in the place of '{source}'", location=self.location)
 
+    def holds(self, source: Source) -> bool:
+        """Whether a call of the file has what is found at a source: it keeps no more of the objects than it needs."""
+        if is_given(source, self.call.receiver) or place_key(source) in self._own:
+            return True
+        return isinstance(source, (Attribute, Slot)) and self._is_path(source) and self.text(source) in self._paths
+
     def _attribute(self, base: str, name: str) -> str:
         if f"{base}[{name}]" in self._paths:
             return f"{base}[{name}]"
