@@ -17,23 +17,27 @@ from stillgraph.deploy.description.identities import refuse_compared, refuse_joi
 from stillgraph.deploy.description.signature import is_argument, objects_of, place_key, written_place
 from stillgraph.deploy.description.uses import is_only_written, is_written_first
 from stillgraph.deploy.description.whereabouts import Marks, Whereabouts
-from stillgraph.passes.regions.regions import placeholders
+from stillgraph.passes.regions.regions import all_regions, placeholders
 from stillgraph.program.effects import (
     Advance,
     DeleteAttribute,
     Effect,
     ExtendContents,
     SetAttribute,
+    SetCell,
     SetContents,
+    SetGlobal,
     SetItem,
     SetPersistence,
     SetSlot,
 )
 from stillgraph.program.facts.module_tables import NOT_PERSISTENT
+from stillgraph.program.graphs import arguments
 from stillgraph.program.guards import (
     AliasGuard,
     Attribute,
     BytesGuard,
+    Cell,
     ConstantGuard,
     ContentsGuard,
     ElementsGuard,
@@ -49,7 +53,16 @@ from stillgraph.program.guards import (
     TensorGuard,
     UnsetGuard,
 )
-from stillgraph.program.outputs import Constant, Container, Instance, Repeated, Same, Template, may_be_absent
+from stillgraph.program.operations import unbound
+from stillgraph.program.outputs import (
+    Constant,
+    Container,
+    Instance,
+    Repeated,
+    Same,
+    Template,
+    may_be_absent,
+)
 from stillgraph.program.program import Program
 
 _HINT = "Keep it in a buffer of one dtype and size or in a number, or take it as an argument and return it."
@@ -132,17 +145,32 @@ def refuse_advanced(program: Program) -> None:
 
 
 def refuse_absent(program: Program) -> None:
-    """Refuse a program that lets an object have an attribute on some paths only.
+    """Refuse a program that lets an object have an attribute, or a variable a value, on some paths only.
 
     Raises:
         ExportError: it does.
     """
+    for effect in _deleting(program):
+        place = _place(effect)
+        message = f"the path of a call decides whether {place} is there afterwards, and a file cannot keep that"
+        name = getattr(place, "name", place)
+        hint = f"Let '{name}' be there from the beginning, of one kind on all paths, or return it."
+        raise refuse("SG402", message, location=program.location, hint=hint)
+
+
+def _deleting(program: Program) -> Iterator[Effect]:
+    """The effects that take away what is in a place on some paths."""
     for effect in itertools.chain(program.effects, *program.midway):
         if isinstance(effect, (SetAttribute, SetSlot)) and may_be_absent(effect.value):
-            place = f"{effect.target}.{effect.name}"
-            message = f"the path of a call decides whether {place} is there afterwards, and a file cannot keep that"
-            hint = f"Let the object have '{effect.name}' from the beginning, of one kind on all paths, or return it."
-            raise refuse("SG402", message, location=program.location, hint=hint)
+            yield effect
+    nodes = itertools.chain.from_iterable(module.graph.nodes for module in all_regions(program.graph))
+    deleted = {arguments(node)[0] for node in nodes if node.target is unbound}
+    for effect in program.effects:
+        match effect:
+            case SetGlobal(name=name) if f"global {name}" in deleted:
+                yield effect
+            case SetCell(target=Cell(name=name)) if name in deleted:
+                yield effect
 
 
 def without_persistence(program: Program) -> Program:

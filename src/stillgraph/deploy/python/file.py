@@ -37,6 +37,7 @@ from stillgraph.program.guards import (
     Argument,
     Attribute,
     ConstantGuard,
+    Item,
     ModeGuard,
     Slot,
 )
@@ -205,7 +206,8 @@ class _Function:
                 scope.hold(node, text)
             elif node.users:
                 handed_down = self.style.torch and any(user.target in _HANDING for user in node.users)
-                if is_number(item.value) or place_key(item.source) in written or handed_down:
+                changing = place_key(item.source) in written or isinstance(item.source, Item)
+                if is_number(item.value) or changing or handed_down:
                     name = scope.choose(_local_name(item.name))
                     lines.add(f"{name} = {text}")
                     scope.assign(node, name)
