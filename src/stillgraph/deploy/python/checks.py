@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from stillgraph.core.diagnostics import ExportError, refuse
+from stillgraph.deploy.description.asked import asks_gradients, handles_errors
 from stillgraph.deploy.description.identities import may_be_joined
 from stillgraph.deploy.description.signature import written_place
 from stillgraph.deploy.description.whereabouts import Marks, Whereabouts
@@ -69,6 +70,7 @@ def checks_of(program: Program, places: Places, spelling: Spelling) -> list[str]
         source = getattr(guard, "source", None)
         if source is not None and is_given(source, receiver) and _is_plain(source):
             lines += _check(guard, places.text(source), spelling)
+    lines += _gradient_checks(program, places, spelling)
     lines += _state_checks(program, places, spelling)
     lines += _dim_checks(program, places, spelling)
     for guard in program.guards:
@@ -96,6 +98,15 @@ def _check(guard: Guard, place: str, spelling: Spelling) -> list[str]:
         case TypeGuard(type=kind) if kind in _PLAIN:
             return [_same(f"type({place}).__name__", kind.__name__, spelling)]
     return []
+
+
+def _gradient_checks(program: Program, places: Places, spelling: Spelling) -> list[str]:
+    """That arguments require gradients as those of the example, where the code may have asked."""
+    tensors = [g for g in program.guards if isinstance(g, TensorGuard) and is_given(g.source, places.call.receiver)]
+    if not asks_gradients(program):
+        tensors = [guard for guard in tensors if guard.requires_grad and handles_errors(program)]
+    found = ((f"{places.text(guard.source)}.requires_grad", guard) for guard in tensors if _is_plain(guard.source))
+    return [_same(text, guard.requires_grad, spelling) for text, guard in found]
 
 
 def _dim_checks(program: Program, places: Places, spelling: Spelling) -> list[str]:
