@@ -65,6 +65,44 @@ def test_names_that_differ_by_case(tmp_path: Path) -> None:
         torch.testing.assert_close(loaded(x, Y * 3), both(x, Y * 3))
 
 
+def weighed(names: tuple[str, ...]) -> Callable[..., Tensor]:
+    """A function that does something else with each parameter."""
+    terms = " + ".join(f"{name} * {10 ** i}" for i, name in enumerate(names))
+    first = names[0]
+    text = f"def weighed({', '.join(names)}):\n    return {terms} if {first}.sum() > 0 else {first} - ({terms})\n"
+    file = f"<a function of {names}>"
+    linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
+    space: dict[str, Any] = {}
+    exec(compile(text, file, "exec"), space)
+    return space["weighed"]
+
+
+CLASHING: Any = [
+    ("input", "Input"),
+    ("Lambda", "Self", "Torch"),
+    ("input", "input_1"),
+    ("input_5", "input", "input_6"),
+    ("id", "Id", "ID"),
+    ("Δt", "Ωt"),
+    ("X", "x", "x_", "x_1"),
+    ("max", "min_1", "min", "Max", "max_2"),
+]
+CLASHING = [*CLASHING[:3], *(pytest.param(names, marks=pytest.mark.slow) for names in CLASHING[3:])]
+
+
+@pytest.mark.parametrize("names", CLASHING)
+@pytest.mark.parametrize("suffix", [".pt2", pytest.param(".onnx", marks=pytest.mark.slow)])
+def test_names_that_are_one_to_torch(names: tuple[str, ...], suffix: str, tmp_path: Path) -> None:
+    function = weighed(names)
+    args = tuple(torch.full((2,), float(i + 1)) for i in range(len(names)))
+    sg.save(function, tmp_path / f"weighed{suffix}", args=args)
+    loaded = sg.load(tmp_path / f"weighed{suffix}")
+    for sign in (1, -1):
+        given = tuple(sign * (i + 3) * each for i, each in enumerate(args))
+        torch.testing.assert_close(loaded(*given), function(*given))
+        torch.testing.assert_close(loaded(**dict(zip(names, given))), function(*given))
+
+
 # ---- keys
 def test_keys_that_are_tuples_and_texts_of_any_kind(tmp_path: Path) -> None:
     def of_entries(entries: dict[Any, Tensor], x: Tensor) -> Tensor:

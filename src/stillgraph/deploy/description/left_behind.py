@@ -13,21 +13,26 @@ from typing import Any
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.deploy.description.entries import Entry
-from stillgraph.deploy.description.signature import home_of, is_argument, objects_of, place_key, written_place
+from stillgraph.deploy.description.identities import refuse_compared, refuse_joined
+from stillgraph.deploy.description.signature import is_argument, objects_of, place_key, written_place
 from stillgraph.deploy.description.uses import is_only_written, is_written_first
-from stillgraph.passes.regions.regions import placeholders
+from stillgraph.deploy.description.whereabouts import Marks, Whereabouts
+from stillgraph.passes.regions.regions import all_regions, placeholders
 from stillgraph.program.effects import (
     Advance,
     DeleteAttribute,
     Effect,
     ExtendContents,
     SetAttribute,
+    SetCell,
     SetContents,
+    SetGlobal,
     SetItem,
     SetPersistence,
     SetSlot,
 )
 from stillgraph.program.facts.module_tables import NOT_PERSISTENT
+from stillgraph.program.graphs import arguments
 from stillgraph.program.guards import (
     AliasGuard,
     BytesGuard,
@@ -35,6 +40,8 @@ from stillgraph.program.guards import (
     ContentsGuard,
     ElementsGuard,
     FactGuard,
+    Guard,
+    IdentityGuard,
     KeysGuard,
     LengthGuard,
     MissingGuard,
@@ -42,65 +49,83 @@ from stillgraph.program.guards import (
     TensorGuard,
     UnsetGuard,
 )
-from stillgraph.program.outputs import Constant, Container, Instance, Repeated, Same, Template, may_be_absent
+from stillgraph.program.operations import unbound
+from stillgraph.program.outputs import (
+    Constant,
+    Container,
+    Instance,
+    Repeated,
+    Same,
+    Template,
+    may_be_absent,
+)
 from stillgraph.program.program import Program
-from stillgraph.program.sources import Attribute, Item, Source
+from stillgraph.program.sources import Attribute, Cell, Item, Source
 
 _HINT = "Keep it in a buffer of one dtype and size or in a number, or take it as an argument and return it."
-_READING = (
-    BytesGuard,
-    ConstantGuard,
-    ContentsGuard,
-    ElementsGuard,
-    FactGuard,
-    KeysGuard,
-    LengthGuard,
-    TensorGuard,
-    UnsetGuard,
-)
-"""The guards on what an object holds; those on what it is stand where it is only written, too."""
+_OF_CONTENTS = (BytesGuard, ContentsGuard, ElementsGuard, KeysGuard, LengthGuard)
+"""The guards on what a container holds."""
+
+_READING = (*_OF_CONTENTS, ConstantGuard, FactGuard, TensorGuard)
+"""The guards on what an object holds; those on its type stand where it is only written, too."""
 
 
-def check_left_behind(program: Program, effects: Iterable[Effect]) -> None:
-    """Refuse a program whose file would be wrong without some of its effects.
+def check_left_behind(program: Program, left: Iterable[Effect], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Refuse a program whose file would be wrong at its next call: what it was captured for must hold after each.
 
     Args:
         program: as captured, with a result of one structure.
-        effects: of the program, those that the file does not carry out.
+        left: those of its effects that the file does not carry out.
+        args, kwargs: the example call.
 
     Raises:
-        ExportError: the program reads at its next call, or returns, what such an effect writes.
+        ExportError: the program was captured for what one of its effects changes, or reads or returns what one changes
+            that the file does not carry out.
     """
-    objects = objects_of(program)
-    for effect in effects:
+    objects, where, lost = objects_of(program), Whereabouts(args, kwargs), _places_of(left)
+    refuse_compared(program, args, kwargs)
+    refuse_joined(program, where)
+    for effect in program.effects:
         place = _place(effect)
+        kept = place_key(place) not in lost
         if is_argument(place, objects):
-            if any(_meet(given, place) for given in _handed_back(program.result)):
+            if not kept and any(_meet(given, place) for given in _handed_back(program.result)):
                 message = f"the program writes to {place} and returns it, and a file gives back arguments as they were"
                 hint = "Return a new list, dict or object with what is to be given, or save as .py."
                 raise refuse("SG402", message, location=program.location, hint=hint)
         elif _is_unread(program, effect, place):
             continue
-        elif any(_within(source, place) for source in _read(program, effect, place)):
+        elif _is_relied_on(program, effect, kept, where, where.changed(effect)):
             message = f"a call changes {place}, which the program was captured for, and a file cannot keep that"
             raise refuse("SG402", message, location=program.location, hint=_HINT)
 
 
 def refuse_shared(program: Program) -> None:
-    """Refuse a program that gives a place another tensor while a second place keeps the first: a file has one for both.
+    """Refuse a program that gives one of two places that have the same tensor another one: a file has one for both.
 
     Raises:
         ExportError: it does.
     """
-    written = {place_key(place): place for effect in program.effects if (place := written_place(effect)) is not None}
+    written = _values_of(program)
     read = {place_key(given.source) for given in program.inputs}
     for guard in (each for each in program.guards if isinstance(each, AliasGuard) and each.same):
-        for place, other in ((guard.left, guard.right), (guard.right, guard.left)):
-            one, two = place_key(place), place_key(other)
-            if one in written and two not in written and not read.isdisjoint((one, two)):
-                message = f"the program gives {place} another tensor, and {other} keeps the one that both have"
-                hint = "Give each a tensor of its own, with clone(), before the file is saved."
-                raise refuse("SG402", message, location=program.location, hint=hint)
+        one, two = place_key(guard.left), place_key(guard.right)
+        if written.get(one) != written.get(two) and not read.isdisjoint((one, two)):
+            place, other = (guard.left, guard.right) if one in written else (guard.right, guard.left)
+            left = "a third one, where both had one" if place_key(other) in written else "keeps the one that both have"
+            message = f"the program gives {place} another tensor, and {other} {left}"
+            hint = "Give each a tensor of its own, with clone(), before the file is saved."
+            raise refuse("SG402", message, location=program.location, hint=hint)
+
+
+def _values_of(program: Program) -> dict[Any, Template]:
+    """What the program gives to places, by their keys."""
+    effects = ((written_place(effect), effect) for effect in program.effects)
+    return {place_key(place): effect.value for place, effect in effects if place is not None}  # type: ignore[union-attr]
+
+
+def _places_of(effects: Iterable[Effect]) -> set[Any]:
+    return {place_key(_place(effect)) for effect in effects}
 
 
 def refuse_advanced(program: Program) -> None:
@@ -117,17 +142,32 @@ def refuse_advanced(program: Program) -> None:
 
 
 def refuse_absent(program: Program) -> None:
-    """Refuse a program that lets an object have an attribute on some paths only.
+    """Refuse a program that lets an object have an attribute, or a variable a value, on some paths only.
 
     Raises:
         ExportError: it does.
     """
+    for effect in _deleting(program):
+        place = _place(effect)
+        message = f"the path of a call decides whether {place} is there afterwards, and a file cannot keep that"
+        name = getattr(place, "name", place)
+        hint = f"Let '{name}' be there from the beginning, of one kind on all paths, or return it."
+        raise refuse("SG402", message, location=program.location, hint=hint)
+
+
+def _deleting(program: Program) -> Iterator[Effect]:
+    """The effects that take away what is in a place on some paths."""
     for effect in itertools.chain(program.effects, *program.midway):
         if isinstance(effect, (SetAttribute, SetSlot)) and may_be_absent(effect.value):
-            place = f"{effect.target}.{effect.name}"
-            message = f"the path of a call decides whether {place} is there afterwards, and a file cannot keep that"
-            hint = f"Let the object have '{effect.name}' from the beginning, of one kind on all paths, or return it."
-            raise refuse("SG402", message, location=program.location, hint=hint)
+            yield effect
+    nodes = itertools.chain.from_iterable(module.graph.nodes for module in all_regions(program.graph))
+    deleted = {arguments(node)[0] for node in nodes if node.target is unbound}
+    for effect in program.effects:
+        match effect:
+            case SetGlobal(name=name) if f"global {name}" in deleted:
+                yield effect
+            case SetCell(target=Cell(name=name)) if name in deleted:
+                yield effect
 
 
 def without_persistence(program: Program) -> Program:
@@ -149,16 +189,18 @@ def check_left_to_others(entries: Mapping[str, Entry], left: Mapping[str, Sequen
     Raises:
         ExportError: there is such an effect.
     """
-    for name, effects in left.items():
-        for effect in effects:
+    wheres = {name: Whereabouts(entry.args, entry.kwargs) for name, entry in entries.items()}
+    for name, entry in entries.items():
+        lost = _places_of(left[name])
+        for effect in entry.program.effects:
             place = _place(effect)
-            home = home_of(place, entries[name].args, entries[name].kwargs)
-            for other, entry in entries.items():
-                if home is None or other == name or (_is_of_contents(effect) and is_only_written(entry.program, place)):
+            kept, changed = place_key(place) not in lost, wheres[name].changed(effect) - {place_key(place)}
+            for other, reader in entries.items():
+                if other == name or (_is_of_contents(effect) and is_only_written(reader.program, place)):
                     continue
-                if any(home in _homes(source, entry) for source in _read(entry.program, effect, place)):
+                if _is_relied_on(reader.program, effect, kept, wheres[other], changed):
                     message = f"{name!r} changes {place}, which {other!r} was captured for, and a file cannot keep that"
-                    raise refuse("SG402", message, location=entry.program.location, hint=_HINT)
+                    raise refuse("SG402", message, location=reader.program.location, hint=_HINT)
 
 
 def _is_unread(program: Program, effect: Effect, place: Source) -> bool:
@@ -169,14 +211,6 @@ def _is_unread(program: Program, effect: Effect, place: Source) -> bool:
 def _is_of_contents(effect: Effect) -> bool:
     """Whether an effect is on what a container holds: guards on that stand where it is only written, too."""
     return isinstance(effect, (SetContents, ExtendContents, SetItem))
-
-
-def _homes(source: Source, entry: Entry) -> Iterator[Any]:
-    """The places in the user's objects that a source is, and lies in."""
-    current: Any = source
-    while current is not None:
-        yield home_of(current, entry.args, entry.kwargs)
-        current = getattr(current, "base", None)
 
 
 def _place(effect: Effect) -> Source:
@@ -192,29 +226,63 @@ def _place(effect: Effect) -> Source:
     return target
 
 
-def _read(program: Program, effect: Effect, place: Source) -> Iterator[Source]:
-    """What the program found at its places, as far as the effect does not leave just that."""
+def _is_relied_on(program: Program, effect: Effect, kept: bool, where: Whereabouts, changed: Marks) -> bool:
+    """Whether a program reads, or was captured for, what an effect changes, as far as that does not leave just that.
+
+    Args:
+        kept: whether the file carries the effect out: then what the program reads as an input is as it is to be.
+        changed: what the effect changes.
+    """
     nodes = zip(program.inputs, placeholders(program.graph), strict=True)
-    yield from (given.source for given, node in nodes if node.users)
+    read = [] if kept else [given.source for given, node in nodes if node.users]
+    written = _values_of(program)
+    guards = (guard for guard in program.guards if not _become_one(guard, written))
+    found = itertools.chain(read, *(_relied_on(guard, effect, kept, where, changed) for guard in guards))
+    return any(not changed.isdisjoint(where.way(source)) for source in found)
+
+
+def _relied_on(guard: Guard, effect: Effect, kept: bool, where: Whereabouts, changed: Marks) -> Iterator[Source]:
+    """The places of a guard that may not hold any more where an effect changes them."""
     value = getattr(effect, "value", None)
-    for guard in program.guards:
-        if isinstance(guard, _READING) and not _stays(guard, value, place):
-            yield guard.source
-        elif isinstance(guard, NoAttributeGuard):
-            yield Attribute(guard.source, guard.name)
-        elif isinstance(guard, MissingGuard) and isinstance(guard.source, Attribute):
-            yield from (Attribute(guard.source.base, name) for name in guard.names)
+    match guard:
+        case TensorGuard() | FactGuard() if kept:
+            return  # the file gives a place tensors of one kind alone
+        case ConstantGuard() | IdentityGuard() if _stays(guard, effect, where, changed):
+            return
+        case NoAttributeGuard(source=source, name=name):
+            yield Attribute(source, name)
+        case MissingGuard(source=Attribute(base=base), names=names):
+            yield from (Attribute(base, name) for name in names)
+        case IdentityGuard(source=source) | UnsetGuard(source=source):
+            yield source
+        case AliasGuard(left=left, right=right, same=True) if not _are_one(value, guard, where):
+            yield from (left, right)
+        case _ if isinstance(guard, _READING):
+            yield Item(guard.source, None) if isinstance(guard, _OF_CONTENTS) else guard.source  # any of what it holds
 
 
-def _stays(guard: Any, value: Any, place: Source) -> bool:
+def _become_one(guard: Guard, written: Mapping[Any, Template]) -> bool:
+    """Whether two places that have one object are both given one other."""
+    if not isinstance(guard, AliasGuard):
+        return False
+    left = written.get(place_key(guard.left))
+    return left is not None and left == written.get(place_key(guard.right))
+
+
+def _stays(guard: ConstantGuard | IdentityGuard, effect: Effect, where: Whereabouts, changed: Marks) -> bool:
     """Whether a place is given the very constant that the program found there."""
-    return (
-        isinstance(guard, ConstantGuard)
-        and isinstance(value, Constant)
-        and place_key(guard.source) == place_key(place)
-        and type(value.value) is type(guard.value)
-        and repr(value.value) == repr(guard.value)
-    )
+    value = getattr(effect, "value", None)
+    if not isinstance(value, Constant) or changed.isdisjoint(where.of(guard.source)):
+        return False
+    if isinstance(guard, IdentityGuard):
+        return value.value is guard.expected
+    return type(value.value) is type(guard.value) and repr(value.value) == repr(guard.value)
+
+
+def _are_one(value: Any, guard: AliasGuard, where: Whereabouts) -> bool:
+    """Whether what a place is given is what both places have."""
+    both = where.of(guard.left) | where.of(guard.right)
+    return isinstance(value, Same) and not both.isdisjoint(where.of(value.source))
 
 
 def _handed_back(template: Template) -> Iterator[Source]:

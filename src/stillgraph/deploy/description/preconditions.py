@@ -14,8 +14,8 @@ from typing import Any
 import torch
 
 from stillgraph.core.diagnostics import load_error
+from stillgraph.deploy.description.asked import asks_gradients, asks_layout
 from stillgraph.deploy.description.constants import is_atom
-from stillgraph.deploy.description.layouts_asked import asks_layout
 from stillgraph.deploy.description.signature import is_argument, objects_of
 from stillgraph.deploy.description.structure import decode_source, encode_source
 from stillgraph.program.facts.fingerprints import fingerprint
@@ -64,6 +64,9 @@ def _is_named(value: Any) -> bool:
 
 def _conditions(program: Program) -> Iterator[tuple[str, tuple[Source, ...], Any]]:
     asked = asks_layout(program)
+    if asks_gradients(program):
+        tensors = (guard for guard in program.guards if isinstance(guard, TensorGuard))
+        yield from (("gradient", (guard.source,), guard.requires_grad) for guard in tensors)
     for guard in program.guards:
         match guard:
             case TensorGuard(source=source, strides=strides) if asked and strides is not None:
@@ -177,6 +180,11 @@ def _offset(names: list[str], values: list[Any], expected: int) -> str | None:
     return None if found == expected else f"{names[0]} with a storage offset of {expected}, not {found}"
 
 
+def _gradient(names: list[str], values: list[Any], expected: bool) -> str | None:
+    found = values[0].requires_grad if isinstance(values[0], torch.Tensor) else expected
+    return None if found == expected else f"{names[0]}.requires_grad = {expected}, not {found}"
+
+
 _FAULTS: dict[str, Callable[[list[str], list[Any], Any], str | None]] = {
     "type": _type,
     "length": _length,
@@ -186,4 +194,5 @@ _FAULTS: dict[str, Callable[[list[str], list[Any], Any], str | None]] = {
     "same": _same,
     "strides": _strides,
     "offset": _offset,
+    "gradient": _gradient,
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import keyword
 import re
 from collections.abc import Set
@@ -144,18 +145,32 @@ def _path_name(source: Source) -> str:
     return "_".join([f"arg{source.key}" if isinstance(source, Argument) else "value", *reversed(parts)])
 
 
-_TAKEN_BY_TORCH = frozenset({"self", "torch", "device", "inf", "nan", "NoneType"})
+_TAKEN_BY_TORCH = frozenset({"self", "torch", "device", "inf", "nan", "nonetype"})
 """Names that mean something else in the code that torch generates for a graph."""
+
+_BUILTINS = frozenset(vars(builtins))
 
 
 def _parameter(text: str, used: Set[str | None]) -> str:
-    """A name that torch can give a parameter: like a text, and none of those in use."""
+    """A name that torch can give a parameter: like a text, and none that torch may take for one of those in use."""
     name = re.sub(r"\W", "_", text)
-    if name in _TAKEN_BY_TORCH or not name.isidentifier() or keyword.iskeyword(name.strip("_")):  # torch drops these
+    spelled = _as_torch_spells(name)
+    if spelled in _TAKEN_BY_TORCH or not name.isidentifier() or keyword.iskeyword(spelled.strip("_")):
         name = f"arg_{name}"
-    while name in used:
+    others = {_as_torch_spells(each) for each in used if each is not None}
+    while any(_are_mixed_up(_as_torch_spells(name), other) for other in others):
         name += "_"
     return name
+
+
+def _as_torch_spells(name: str) -> str:
+    return re.sub(r"[^a-zA-Z0-9]", "_", name).lower()
+
+
+def _are_mixed_up(one: str, other: str) -> bool:
+    """Whether two names are one in generated code: there a built-in function's gets a number behind it."""
+    pairs = ((one, other), (other, one))
+    return one == other or any(bare in _BUILTINS and re.fullmatch(rf"{bare}_\d+", each) for bare, each in pairs)
 
 
 def values_of(signature: Signature, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[torch.Tensor]:

@@ -21,7 +21,7 @@ def functions_naming(program: Program, name: str) -> list[ast.AST] | None:
     for guard in program.guards:
         if not isinstance(guard, FunctionGuard) or guard.code in found or not names(guard.code, name):
             continue
-        if any(name in code.co_consts for code in _codes(guard.code)):
+        if any(name in code.co_consts for code in codes(guard.code)):
             return None  # as of getattr(self, "seen")
         try:
             (found[guard.code],) = ast.parse(textwrap.dedent(inspect.getsource(guard.code))).body
@@ -30,15 +30,16 @@ def functions_naming(program: Program, name: str) -> list[ast.AST] | None:
     return [*found.values()] or None
 
 
-def _codes(code: CodeType) -> Iterator[CodeType]:
+def codes(code: CodeType) -> Iterator[CodeType]:
+    """A function's code and that of the functions in it."""
     yield code
     for inner in code.co_consts:
         if isinstance(inner, CodeType):
-            yield from _codes(inner)
+            yield from codes(inner)
 
 
 def names(code: CodeType, name: str) -> bool:
-    return any(name in (*c.co_names, *c.co_freevars, *c.co_cellvars, *c.co_consts) for c in _codes(code))
+    return any(name in (*c.co_names, *c.co_freevars, *c.co_cellvars, *c.co_consts) for c in codes(code))
 
 
 def mentions(tree: ast.AST, name: str | None) -> Iterator[list[ast.AST]]:

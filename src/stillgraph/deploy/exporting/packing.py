@@ -87,7 +87,7 @@ def pack(
     packer.take_arguments()
     refuse_shared(program)
     left = packer.write_effects(program.effects)
-    check_left_behind(program, left)
+    check_left_behind(program, left, args, kwargs)
     leaves = leaves_of(program.result)
     given = [packer.leaf(leaf) for leaf in leaves] or [packer.leaf(Constant(0))]
     set_outputs(module, [*given, *packer.named(checks)])
@@ -204,9 +204,17 @@ class _Packer:
             return False
         self._keep_returned(place)
         graph = self.module.graph
+        memory = {storage_of(each.meta["val"]) for each in self._places.values()}
         with graph.inserting_before(graph.output_node()):
-            graph.call_method("copy_", (place, output))
+            # What another place held before the call: torch writes to places in an order of its own.
+            given = self._clone(output) if storage_of(new) in memory else output
+            graph.call_method("copy_", (place, given))
         return True
+
+    def _clone(self, value: fx.Node) -> fx.Node:
+        clone = self.module.graph.call_method("clone", (value,))
+        clone.meta.update(value.meta)
+        return clone
 
     def _new_place(self, written: Source, output: fx.Node) -> fx.Node | None:
         """A buffer that is written but not read."""
@@ -236,9 +244,7 @@ class _Packer:
         for value in self.values:
             if isinstance(value, fx.Node) and storage_of(value.meta["val"]) == memory:
                 with graph.inserting_before(graph.output_node()):
-                    clone = graph.call_method("clone", (value,))
-                clone.meta.update(value.meta)
-                value = clone
+                    value = self._clone(value)
             kept.append(value)
         self.values = kept
 

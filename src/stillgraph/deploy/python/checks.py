@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import functools
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 
 from stillgraph.core.diagnostics import ExportError, refuse
-from stillgraph.deploy.description.signature import place_key, written_place
+from stillgraph.deploy.description.asked import asks_gradients, handles_errors
+from stillgraph.deploy.description.identities import may_be_joined
+from stillgraph.deploy.description.signature import written_place
+from stillgraph.deploy.description.whereabouts import Marks, Whereabouts
 from stillgraph.deploy.python.calls import is_given
 from stillgraph.deploy.python.places import Places
 from stillgraph.deploy.python.spelling import Spelling, is_literal
@@ -61,6 +66,7 @@ def checks_of(program: Program, places: Places, spelling: Spelling) -> list[str]
         source = getattr(guard, "source", None)
         if source is not None and is_given(source, receiver) and _is_plain(source):
             lines += _check(guard, places.text(source), spelling)
+    lines += _gradient_checks(program, places, spelling)
     lines += _state_checks(program, places, spelling)
     lines += _dim_checks(program, places, spelling)
     for guard in program.guards:
@@ -88,6 +94,15 @@ def _check(guard: Guard, place: str, spelling: Spelling) -> list[str]:
         case TypeGuard(type=kind) if kind in _PLAIN:
             return [_same(f"type({place}).__name__", kind.__name__, spelling)]
     return []
+
+
+def _gradient_checks(program: Program, places: Places, spelling: Spelling) -> list[str]:
+    """That arguments require gradients as those of the example, where the code may have asked."""
+    tensors = [g for g in program.guards if isinstance(g, TensorGuard) and is_given(g.source, places.call.receiver)]
+    if not asks_gradients(program):
+        tensors = [guard for guard in tensors if guard.requires_grad and handles_errors(program)]
+    found = ((f"{places.text(guard.source)}.requires_grad", guard) for guard in tensors if _is_plain(guard.source))
+    return [_same(text, guard.requires_grad, spelling) for text, guard in found]
 
 
 def _dim_checks(program: Program, places: Places, spelling: Spelling) -> list[str]:
@@ -118,31 +133,85 @@ def _raise(message: str, spelling: Spelling) -> str:
 # ---- state that the program was specialised on, and changes
 def _state_checks(program: Program, places: Places, spelling: Spelling) -> list[str]:
     """What one call leaves, the next one finds: it must be what the program was made for."""
-    effects = [*program.effects, *(each for group in program.midway for each in group)]
-    written = {place_key(place) for place in map(_changed, effects) if not is_given(place, places.call.receiver)}
+    state = _State(program, places)
     lines: list[str] = []
     for guard in program.guards:
         source = getattr(guard, "source", None)
         if isinstance(guard, (MissingGuard, NoAttributeGuard)):
-            for place in _lacking(guard):
-                if place_key(place) in written:
-                    lines.append(_same(places.text(place), None, spelling))
-        elif source is not None and not written.isdisjoint(map(place_key, _path_to(source))):
-            lines += _state_check(guard, source, program, places, spelling)
+            found = [state.own(place) for place in _lacking(guard) if state.is_written(place)]
+            lines += [_same(places.text(place), None, spelling) for place in found]
+        elif isinstance(guard, AliasGuard) and guard.same and state.is_changed(guard.left, guard.right):
+            lines += _one_object(state, (guard.left, guard.right), guard, spelling)
+        elif source is not None and state.is_changed(source):
+            lines += _state_check(guard, source, state, spelling)
+    for pair in may_be_joined(program, state.where):
+        lines += _one_object(state, pair, AliasGuard(*pair, same=False), spelling)
     return lines
 
 
-def _state_check(guard: Guard, source: Source, program: Program, places: Places, spelling: Spelling) -> list[str]:
+@dataclass(frozen=True)
+class _State:
+    """What a call changes of what the next one finds."""
+
+    program: Program
+    places: Places
+
+    @functools.cached_property
+    def where(self) -> Whereabouts:
+        return Whereabouts(self.places.args, self.places.kwargs)
+
+    @functools.cached_property
+    def _written(self) -> dict[Source, Marks]:
+        effects = [*self.program.effects, *(each for group in self.program.midway for each in group)]
+        kept = {_changed(effect): effect for effect in effects}
+        receiver = self.places.call.receiver
+        return {place: self.where.changed(effect) for place, effect in kept.items() if not is_given(place, receiver)}
+
+    def is_written(self, place: Source) -> bool:
+        return any(not marks.isdisjoint(self.where.of(place)) for marks in self._written.values())
+
+    def is_changed(self, *sources: Source) -> bool:
+        """Whether a call may change what is found on the ways to some places, or what is held there."""
+        ways = self.where.of_contents(sources[0]).union(*map(self.where.way, sources))
+        return any(not marks.isdisjoint(ways) for marks in self._written.values())
+
+    def own(self, source: Source) -> Source:
+        """A place by the path that the file knows, whatever path the program came to it by."""
+        marks = self.where.of(source)
+        written = (place for place, known in self._written.items() if not known.isdisjoint(marks))
+        return next(written, source)
+
+    def refused(self, guard: Guard) -> BaseException:
+        message = f"Python source cannot ask at a call whether {guard}, which the program changes and was made for"
+        return refuse("SG402", message, location=self.program.location)
+
+
+def _state_check(guard: Guard, source: Source, state: _State, spelling: Spelling) -> list[str]:
     if isinstance(guard, TypeGuard) and guard.type not in _PLAIN:
         return []  # of tensors, which have guards of their own, and of objects, which the others speak about
+    if isinstance(guard, IdentityGuard) and not state.is_written(source):
+        return []  # of an object of which the call changes what it holds
     try:
-        lines = _check(guard, places.text(source), spelling)
+        is_module = isinstance(guard, IdentityGuard) and isinstance(guard.expected, torch.nn.Module)
+        lines = [] if is_module else _check(guard, state.places.text(state.own(source)), spelling)
     except ExportError:
         lines = []
-    if lines or isinstance(guard, ElementsGuard):
+    if lines or isinstance(guard, (ElementsGuard, MembersGuard)):
         return lines
-    message = f"Python source cannot ask at a call whether {guard}, which the program changes and was made for"
-    raise refuse("SG402", message, location=program.location)
+    raise state.refused(guard)
+
+
+def _one_object(state: _State, pair: tuple[Source, Source], guard: AliasGuard, spelling: Spelling) -> list[str]:
+    places = [state.own(source) for source in pair]
+    if not all(map(state.places.holds, places)):
+        raise state.refused(guard)
+    left, right = map(state.places.text, places)
+    return _is_one(left, right, guard.same, spelling)
+
+
+def _is_one(left: str, right: str, same: bool, spelling: Spelling) -> list[str]:
+    said = f"the program was made for {left} being {'' if same else 'another object than '}{right}"
+    return [f"if {left} is {'not ' if same else ''}{right}:", _raise(said, spelling)] if left != right else []
 
 
 def _changed(effect: Effect) -> Source:
@@ -151,14 +220,6 @@ def _changed(effect: Effect) -> Source:
         return place
     target: Source = effect.target  # type: ignore[union-attr]  # those without one have a written place
     return Attribute(target, effect.name) if isinstance(effect, DeleteAttribute) else target
-
-
-def _path_to(source: Source) -> Iterator[Source]:
-    """A source and those that lead to it."""
-    yield source
-    while isinstance(source, (Attribute, Item, Slot)):
-        source = source.base
-        yield source
 
 
 def _lacking(guard: MissingGuard | NoAttributeGuard) -> list[Source]:
@@ -184,14 +245,9 @@ def _identity_checks(guard: Guard, places: Places, spelling: Spelling) -> list[s
     for pair in pairs:
         if not any(is_given(source, places.call.receiver) for source in pair) or not all(map(_is_plain, pair)):
             continue
-        try:
+        if all(map(places.holds, pair)):  # otherwise nobody can pass it
             left, right = map(places.text, pair)
-        except ExportError:  # the file has no such object: nobody can pass it
-            continue
-        if left != right:
-            said = f"the program was made for {left} being {'' if same else 'another object than '}{right}"
-            lines += [f"if {left} is {'not ' if same else ''}{right}:"]
-            lines += [f"    raise ValueError({spelling.literal(said)})"]
+            lines += _is_one(left, right, same, spelling)
     return lines
 
 

@@ -36,7 +36,7 @@ from stillgraph.program.context import Context
 from stillgraph.program.guards import ConstantGuard, ModeGuard
 from stillgraph.program.operations import unbound
 from stillgraph.program.program import Program
-from stillgraph.program.sources import Argument, Attribute, Slot
+from stillgraph.program.sources import Argument, Attribute, Item, Slot
 
 _MODULES = {"torch", "F", "nn", "math", "operator", "collections", "dataclasses", "Path", "while_loop", "self", "load"}
 
@@ -90,6 +90,7 @@ def file_of(
         message = "Python source: a parameter called 'self' beside the module's own; give it another name"
         raise refuse("SG402", message, location=program.location)
     name = _class_name(program, args, receiver) if places.is_class else _identifier(program.name)
+    spelling.taken |= {name, *call.names}
     body = _Function(program, style, call, places, spelling, name).written()
     modules = {line.split()[-1].partition(".")[0] for line in spelling.imports}
     shadowed = next((each for each in call.names if each in modules), None)
@@ -105,8 +106,7 @@ def file_of(
         if places.weights:
             spelling.imports.add("from pathlib import Path")
     stands = [_stand_in(spelling, kind) for kind in sorted(spelling.stand_ins.values(), key=_order(spelling))]
-    helpers = [HELPERS[each].rstrip() for each in sorted(spelling.helpers)]
-    parts += [_imports(spelling), *stands, *helpers, "\n".join(definition), *extra]
+    parts += [_imports(spelling), *stands, *spelling.helper_texts(), "\n".join(definition), *extra]
     head, imports, *rest = parts
     text = "\n\n\n".join([f"{head}\n\n{imports}", *rest]) + "\n"
     return File(text, name, places.is_class, places.weights, places)
@@ -200,7 +200,8 @@ class _Function:
                 scope.hold(node, text)
             elif node.users:
                 handed_down = self.style.torch and any(user.target in _HANDING for user in node.users)
-                if is_number(item.value) or place_key(item.source) in written or handed_down:
+                changing = place_key(item.source) in written or isinstance(item.source, Item)
+                if is_number(item.value) or changing or handed_down:
                     name = scope.choose(_local_name(item.name))
                     lines.add(f"{name} = {text}")
                     scope.assign(node, name)
@@ -212,8 +213,7 @@ class _Function:
     def _numbers(self, outputs: list[str]) -> list[str]:
         """Numbers as numbers, where tensors stand for them; what leaves must have a value."""
         if any(node.target is unbound for module in all_regions(self.program.graph) for node in module.graph.nodes):
-            self.spelling.helper("_Unbound")
-            return [f"_bound({text})" for text in outputs]
+            return [f"{self.spelling.helper('_bound')}({text})" for text in outputs]
         if not self.style.torch:
             return outputs
         kinds = [is_number(value_of(value)) and isinstance(value, fx.Node) for value in outputs_of(self.program.graph)]

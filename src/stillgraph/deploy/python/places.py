@@ -18,6 +18,7 @@ from stillgraph.program.program import Program
 from stillgraph.program.sources import Argument, Attribute, Cell, Global, Held, Item, Slot, Source
 from stillgraph.runtime.native.function_writer import read_source
 
+_OF_CONTENTS = (SetContents, ExtendContents, SetItem)
 _SMALL = 16  # elements of a tensor that is written out
 
 
@@ -66,9 +67,15 @@ class Places:
                 return "self" if self.call.receiver and key == 0 else self.call.texts[key]
             case Attribute(base=base, name=name) | Slot(base=base, name=name):
                 return self._attribute(self.text(base), name)
-            case Item(base=base, key=key) if is_given(source, self.call.receiver):
+            case Item(base=base, key=key) if self.holds(base):
                 return f"{self.text(base)}[{self.spelling.literal(key)}]"
         raise refuse("SG402", f"Python source has nothing in the place of '{source}'", location=self.location)
+
+    def holds(self, source: Source) -> bool:
+        """Whether a call of the file has what is found at a source: it keeps no more of the objects than it needs."""
+        if is_given(source, self.call.receiver) or place_key(source) in self._own:
+            return True
+        return isinstance(source, (Attribute, Slot)) and self._is_path(source) and self.text(source) in self._paths
 
     def _attribute(self, base: str, name: str) -> str:
         if f"{base}[{name}]" in self._paths:
@@ -88,10 +95,14 @@ class Places:
             if made != "nn.Module()":
                 self.base, self.begin = "nn.ModuleList", made.removeprefix("nn.ModuleList(").removesuffix(")")
             self._module("self", self.args[0])
+        effects = [*program.effects, *(each for group in program.midway for each in group)]
+        for effect in effects:
+            if isinstance(effect, _OF_CONTENTS):  # before what is read of it
+                self._effect(effect)
         for item in program.inputs:
             if not is_given(item.source, self.call.receiver):
                 self._place(item.source, item.name)
-        for effect in [*program.effects, *(each for group in program.midway for each in group)]:
+        for effect in effects:
             self._effect(effect)
 
     def _module(self, path: str, module: nn.Module) -> None:
@@ -161,6 +172,9 @@ class Places:
         """An attribute for what is found at a source, under the same path where there is one."""
         if place_key(source) in self._own:
             return
+        if isinstance(source, Item) and self.holds(source.base):
+            self._own[place_key(source)] = f"{self.text(source.base)}[{self.spelling.literal(source.key)}]"
+            return
         value = self.read(source)
         if isinstance(source, (Attribute, Slot)) and self._is_path(source.base):
             owner, name = self._owner(source.base), source.name
@@ -210,7 +224,7 @@ class Places:
     def _effect(self, effect: Effect) -> None:
         """A place for what an effect writes, holding what it holds now."""
         place = written_place(effect)
-        if place is None and isinstance(effect, (SetContents, ExtendContents, SetItem)):
+        if place is None and isinstance(effect, _OF_CONTENTS):
             place = effect.target
         if place is None or is_given(place, self.call.receiver):
             return

@@ -6,6 +6,7 @@ import builtins
 import functools
 import importlib
 import math
+import re
 import sys
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,7 +17,7 @@ import torch.utils.checkpoint
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.core.lookup import is_exactly
-from stillgraph.deploy.python.helpers import NAMED
+from stillgraph.deploy.python.helpers import HELPERS, NAMED
 
 FUNCTIONAL = "import torch.nn.functional as F"
 _PREFIXES: dict[str, tuple[str, str]] = {  # in the order in which they are looked into
@@ -57,17 +58,30 @@ class Spelling:
         helpers: names of `HELPERS`.
         stand_ins: classes of the user's that the file has one of its own for, by name.
         fields: the attributes of those that are plain objects.
+        taken: the names of the file's function, and of its parameters.
     """
 
     imports: set[str] = field(default_factory=lambda: {"import torch"})
     helpers: set[str] = field(default_factory=set)
     stand_ins: dict[str, type] = field(default_factory=dict)
     fields: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    taken: set[str] = field(default_factory=set)
 
     def helper(self, name: str) -> str:
-        """A function that the file brings along."""
+        """A function that the file brings along, by the name that it has there."""
         self.helpers.add({"_bound": "_Unbound"}.get(name, name))
+        return self._fresh(name)
+
+    def _fresh(self, name: str) -> str:
+        while name in self.taken:
+            name += "_"
         return name
+
+    def helper_texts(self) -> list[str]:
+        """The text of each."""
+        names = re.compile(rf"\b({'|'.join((*HELPERS, '_bound'))})\b")
+        texts = (HELPERS[name].rstrip() for name in sorted(self.helpers))
+        return [names.sub(lambda found: self._fresh(found[0]), text) for text in texts]
 
     def stand_in(self, kind: type) -> str:
         """A class of the user's by name: the file has one of its own for it, which looks alike.
@@ -76,7 +90,7 @@ class Spelling:
             ExportError: another class of that name is there already.
         """
         known = self.stand_ins.setdefault(kind.__name__, kind)
-        if known is not kind:
+        if known is not kind or kind.__name__ in HELPERS:
             raise refuse("SG402", f"two classes are named '{kind.__name__}', of which Python source can hold one")
         return kind.__name__
 

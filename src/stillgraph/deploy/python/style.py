@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import torch
 
 from stillgraph.core.diagnostics import ExportError, refuse
+from stillgraph.deploy.description.identities import may_be_joined
+from stillgraph.deploy.description.whereabouts import Whereabouts
 from stillgraph.passes import pipeline
 from stillgraph.passes.exceptions.catching import handles
 from stillgraph.passes.exceptions.printing import prints
@@ -41,12 +43,13 @@ class Style:
     why: str
 
 
-def style_of(program: Program, wanted: str | None) -> Style:
+def style_of(program: Program, wanted: str | None, where: Whereabouts) -> Style:
     """The style of a program's file.
 
     Args:
         program: as captured.
         wanted: ``"torch"``, ``"python"``, or None for torch's operators wherever they say the same.
+        where: which places of the example call are one.
 
     Raises:
         ExportError: torch's operators are wanted and cannot say what the program does.
@@ -55,7 +58,7 @@ def style_of(program: Program, wanted: str | None) -> Style:
         return Style(False, program, "this was asked for")
     if not any(node.target in CONSTRUCTS for module in all_regions(program.graph) for node in module.graph.nodes):
         return Style(False, program, "it has no branch and no loop")
-    obstacle = _obstacle(program)
+    obstacle = _obstacle(program, where)
     lowered = None
     if obstacle is None:
         try:
@@ -72,7 +75,7 @@ def style_of(program: Program, wanted: str | None) -> Style:
     return Style(False, program, obstacle)
 
 
-def _obstacle(program: Program) -> str | None:
+def _obstacle(program: Program, where: Whereabouts) -> str | None:
     """What torch's operators would drop, do at another time, or give otherwise."""
     if _takes_gradients(program):
         return "it takes gradients, which torch's while_loop gets wrong where a loop never runs"
@@ -88,6 +91,8 @@ def _obstacle(program: Program) -> str | None:
         return "it keeps a list of which only the run knows the length"
     if mixes_kinds(program.graph):
         return "paths differ in the kind of a number, or one has a number where another has a tensor"
+    if may_be_joined(program, where):
+        return "it depends on which objects are one, and torch's operators give copies"
     if writes_what_may_be_shared(program.graph):
         return "it writes in place to what may share memory with what a branch or loop gives"
     if _asks_for_sizes(program):

@@ -11,8 +11,10 @@ from typing import Any
 from torch import nn
 
 from stillgraph.core.diagnostics import refuse
+from stillgraph.deploy.description.identities import refuse_compared
 from stillgraph.deploy.description.left_behind import refuse_absent, refuse_advanced, refuse_shared, without_persistence
 from stillgraph.deploy.description.other_sizes import OTHER_SIZES, Served
+from stillgraph.deploy.description.whereabouts import Whereabouts
 from stillgraph.deploy.exporting.verification import example_run
 from stillgraph.deploy.python.file import file_of
 from stillgraph.deploy.python.style import Style, style_of
@@ -53,10 +55,11 @@ def write_python(
     refuse_advanced(program)
     refuse_absent(program)
     refuse_shared(program)
+    refuse_compared(program, args, kwargs)
     if function is None and args and isinstance(args[0], nn.Module):
         function, receiver = entered(args[0]), 1
     weights_name = f"{target.stem}_weights.pt"
-    style = style_of(program, control_flow)
+    style = style_of(program, control_flow, Whereabouts(args, kwargs))
     folder = Path(tempfile.mkdtemp(prefix=f".{target.stem}-", dir=target.parent))
     try:
         paths = folder / target.name, folder / weights_name

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import operator
 from typing import Any
 
@@ -12,7 +13,7 @@ from stillgraph.core.diagnostics import refuse
 from stillgraph.passes.regions.values import value_of
 from stillgraph.program import operations
 from stillgraph.program.context import Context
-from stillgraph.program.graphs import regions
+from stillgraph.program.graphs import arguments, regions
 from stillgraph.program.guards import ModeGuard
 from stillgraph.program.program import Program
 
@@ -50,6 +51,7 @@ def refuse_python_alone(program: Program) -> Program:
     """
     dtypes = [guard.default_dtype for guard in program.guards if isinstance(guard, ModeGuard)]
     for region in regions(program.graph):
+        _refuse_flags(region)
         for node in region.graph.nodes:
             if dtypes and _default_dtype(node) not in (None, *dtypes):
                 raise refuse("SG402", "the program changes the default dtype", location=node.meta.get("location"))
@@ -64,6 +66,22 @@ def refuse_python_alone(program: Program) -> Program:
             if reason is not None and not (node.target is operator.is_ and node.args[1] is None):
                 raise refuse("SG402", reason, location=node.meta.get("location"), hint=_HINTS.get(target))
     return program
+
+
+def _refuse_flags(region: fx.GraphModule) -> None:
+    """Refuse what gives a member of a class of flags, made of a number of the run: a graph has plain numbers."""
+    flags: set[Any] = set()
+    for node in region.graph.nodes:
+        given = arguments(node) if node.target in _OF_BITS else ()
+        if any(each in flags if isinstance(each, fx.Node) else isinstance(each, enum.IntFlag) for each in given):
+            flags.add(node)
+    handed = next((node for node in arguments(region.graph.output_node())[0] if node in flags), None)
+    if handed is not None:
+        hint = "Take int(...) of it."
+        raise refuse("SG402", "the program makes a flag of a number", location=handed.meta.get("location"), hint=hint)
+
+
+_OF_BITS = frozenset({operator.and_, operator.or_, operator.xor, operator.invert})
 
 
 def _default_dtype(node: fx.Node) -> torch.dtype | None:

@@ -17,12 +17,13 @@ from stillgraph.program.types import ObjectType
 
 
 def drop_gradients(program: Program) -> Program:
-    """Put what a checkpoint calls in its place, and drop hooks.
+    """Put what a checkpoint calls in its place, and drop hooks; say ``detach`` for what torch does not trace.
 
     ::
 
         y = checkpointed(body, (x,), (w,))     →     y = x @ w
         handle = y.register_hook(clip)
+        z = y.data                             →     z = y.detach()
     """
     fresh = copied(program)
     for module in all_regions(fresh.graph):
@@ -32,6 +33,8 @@ def drop_gradients(program: Program) -> Program:
         for node in list(module.graph.nodes):
             if node.target in (hooked_inputs, hooked_outputs):
                 _replace(module, node, list(arguments(node)[1]))
+            elif node.target is getattr and arguments(node)[1] == "data":
+                node.op, node.target, node.args = "call_method", "detach", (arguments(node)[0],)
     _erase_hooks(fresh)
     fresh = tidy_operands(fresh)  # arms that took a hook off were handed its handle
     _erase_hooks(fresh)

@@ -51,7 +51,8 @@ class Region:
     def placeholder(self, name: str, value: Any) -> fx.Node:
         """A new placeholder behind those there are."""
         with self.graph.inserting_after(self._last_placeholder):
-            node = self.graph.placeholder(name)
+            own = f"{name}_" if name.lower() == "self" else name  # which each forward has
+            node = self.graph.placeholder(own)
         node.target = node.name  # the name that fx made unique
         node.meta["val"] = value
         self._last_placeholder = node
