@@ -23,7 +23,7 @@ from stillgraph.operators.containers.iterables import as_sequence
 from stillgraph.operators.containers.sequences import Range, RangeIterator, Sliced
 from stillgraph.operators.containers.watched import run_over, watched_container
 from stillgraph.operators.control_flow.generators import Mapped, Produced, filtered, generator_of, mapped
-from stillgraph.operators.dispatch import call, raised
+from stillgraph.operators.dispatch import asked, call, raised
 from stillgraph.operators.elements import lists
 from stillgraph.operators.elements.indices import as_index
 from stillgraph.operators.objects import namespaces
@@ -265,7 +265,7 @@ def _hash(value: Any) -> int:
         raise refuse_unknown("SG211", "the hash of such a set is asked for", value)
     if class_member(type(value), "__hash__") is class_member(object, "__hash__"):  # it is made of the id
         capture.reads.identified[id(value)] = value
-    return hash(value)
+    return hash(value) if method_of(value, "__hash__") is None else _hash(asked(value, "__hash__"))
 
 
 def _is(left: Any, right: Any) -> Any:

@@ -18,17 +18,16 @@ import torch
 from stillgraph.core.diagnostics import InternalError, refuse
 from stillgraph.core.lookup import is_exactly, of_class
 from stillgraph.operators.conditions.branches import if_, if_exp, select
-from stillgraph.operators.conditions.given import length_given
 from stillgraph.operators.conditions.methods import method_of
 from stillgraph.operators.conditions.truth import tensor_of, truth, truth_number
 from stillgraph.operators.consumers.comprehensions import list_of
 from stillgraph.operators.consumers.consumers import fold, is_looped_over, known_or_list
 from stillgraph.operators.containers import sequences
-from stillgraph.operators.containers.drawing import items_of
+from stillgraph.operators.containers.drawing import items_of, listed
 from stillgraph.operators.containers.watched import run_over, watched_container
 from stillgraph.operators.control_flow.closing import before_stop
 from stillgraph.operators.control_flow.generators import Produced, enumerated, strictly
-from stillgraph.operators.dispatch import call, for_
+from stillgraph.operators.dispatch import asked, call, for_, indexed
 from stillgraph.operators.elements import lists
 from stillgraph.operators.elements.indices import NOT_AN_INDEX, as_index
 from stillgraph.operators.elements.stand_ins import kind_of_stand_in
@@ -91,8 +90,24 @@ def _from_tensor(kind: type, value: torch.Tensor, asked_by: Any = None) -> Any:
     return capture.fresh_result(kind, capture.emit("call_function", kind, (value,), {}))
 
 
+_ASKED_FOR = {
+    int: ("__int__", "__index__"),
+    float: ("__float__", "__index__"),
+    complex: ("__complex__", "__float__", "__index__"),
+    range: ("__index__",),
+}
+"""Which methods Python asks an object for, for a number of a kind; the first that there is gives it."""
+
+
+def number_of(value: Any, kind: type) -> Any:
+    """What an object of the user's gives for a number of a kind; anything else as it is."""
+    name = next((each for each in _ASKED_FOR[kind] if of_class(value, each) is not None), None)
+    return value if name is None or method_of(value, name) is None else asked(value, name)
+
+
 def int_(value: Any = 0, /, *base: Any) -> Any:
     """``int``."""
+    value = value if base else number_of(value, int)
     if isinstance(value, StagedArray):
         require_one_element(value, int)
     value = tensor_of(value)
@@ -115,6 +130,7 @@ def _as_kind(kind: type, value: StagedNumber) -> Any:
 
 def float_(value: Any = 0.0, /) -> Any:
     """``float``."""
+    value = number_of(value, float)
     if isinstance(value, StagedArray):
         require_one_element(value, float)
     value = tensor_of(value)
@@ -151,15 +167,13 @@ def len_(value: Any, /) -> Any:
     known = container_of(value)
     if known is not None:
         return lists.entry_count(_capture(), known)
-    method = of_class(value, "__len__")
-    if method is not None and not isinstance(value, (list, tuple, dict, str, set)):
-        return length_given(call(method, value))
-    return len(value)
+    has_method = of_class(value, "__len__") is not None and not isinstance(value, (list, tuple, dict, str, set))
+    return asked(value, "__len__") if has_method else len(value)
 
 
 def range_(*bounds: Any) -> Any:
     """``range``; tensors with one element count as whole numbers."""
-    bounds = tuple(as_index(_capture(), each) if isinstance(each, StagedArray) else each for each in bounds)
+    bounds = tuple(as_index(_capture(), each) if isinstance(each, StagedArray) else indexed(each) for each in bounds)
     for bound in bounds:
         if isinstance(bound, torch.Tensor) and (bound.dtype.is_floating_point or bound.dtype.is_complex):
             raise TypeError(NOT_AN_INDEX)
@@ -167,7 +181,7 @@ def range_(*bounds: Any) -> Any:
     if not any(isinstance(b, StagedNumber) for b in whole):
         return range(*whole)
     require_one_kind(whole, "is the bound of a range")
-    whole = [each if is_number(each) else index_of_object(each) for each in whole]
+    whole = [each if is_number(each) else operator.index(each) for each in whole]
     if len(whole) > 3 or any(kind_of(each) is float for each in whole):
         unsupported(range, *whole)
     whole = [_as_kind(int, each) if isinstance(each, StagedBool) else each for each in whole]
@@ -176,17 +190,12 @@ def range_(*bounds: Any) -> Any:
 
 def index(value: Any, /) -> Any:
     """``operator.index``."""
+    if _capture().may_be_none(value):
+        return _capture().with_or_without(value, index)
     found = as_index(_capture(), value)
     if isinstance(found, StagedNumber):
         return found if kind_of(found) is int else unsupported(operator.index, found)
-    return index_of_object(found)
-
-
-def index_of_object(value: Any) -> int:
-    """What is no number in a place where Python wants a whole one: an object of the user's may give one."""
-    method = method_of(value, "__index__")
-    found: int = operator.index(value) if method is None else call(method, value)
-    return found
+    return operator.index(found)
 
 
 def _is_unknown(value: Any) -> bool:
@@ -284,12 +293,12 @@ _REVERSIBLE = (dict, collections.deque)
 
 def list_(iterable: Any = (), /) -> Any:
     """``list``."""
-    return list(known_or_list(iterable))
+    return list(known_or_list(iterable, listed))
 
 
 def tuple_(iterable: Any = (), /) -> Any:
     """``tuple``."""
-    return tuple(known_or_list(iterable))
+    return tuple(known_or_list(iterable, listed))
 
 
 def _staged(value: Any) -> bool:
@@ -518,6 +527,7 @@ def pow_(base: Any, exponent: Any, *modulo: Any) -> Any:
     return base**exponent if not modulo else pow(base, exponent, *modulo)
 
 
+_BY_METHOD = frozenset({math.trunc, math.floor, math.ceil})
 _WHOLE_MATH = frozenset({math.gcd, math.lcm, math.isqrt, math.comb, math.perm, math.factorial})
 
 
@@ -528,7 +538,9 @@ def math_(function: Callable[..., Any]) -> Callable[..., Any]:
         if function is math.trunc and isinstance(args[0] if args else None, torch.Tensor):
             return function(_EMPTY)  # a tensor has no `__trunc__`
         convert = int_ if function in _WHOLE_MATH else float_
-        numbers = tuple(convert(a) if isinstance(a, torch.Tensor) else a for a in args)
+        kind = range if function in _WHOLE_MATH else float
+        given = args if function in _BY_METHOD else tuple(number_of(each, kind) for each in args)
+        numbers = tuple(convert(a) if isinstance(a, torch.Tensor) else a for a in given)
         if any(isinstance(n, StagedNumber) for n in numbers):
             if kwargs:
                 raise refuse("SG301", f"math.{function.__name__} with keywords on a staged number", location=here())

@@ -29,6 +29,9 @@ OF_SEVERAL_KINDS = (
 )
 """Names of classes of ours whose instances stand for values of kinds that these do not tell."""
 
+_GIVEN = re.compile(r"__ returned non-\w+ \(type (FakeTensor|Staged\w+|Unjoined)\)|^__hash__ method should return")
+"""What Python says of what a special method of the user's has given, where it takes nothing that stands for a value."""
+_CONVERT = "Convert the object by hand: int(value) or operator.index(value) in the place of value."
 _UNKNOWN = re.compile(rf"\b({'|'.join(OF_SEVERAL_KINDS)})\b")
 
 
@@ -39,6 +42,9 @@ def in_eagers_words(error: BaseException) -> None:
         CaptureError: Python has raised it for something that stands for a value of which it does not know the kind;
             what eager PyTorch does with the value is not known.
     """
+    if any(type(arg) is str and _GIVEN.search(arg) for arg in error.args):
+        message = f"Python asks an object of the user's for what only the run knows ({error.args[0]})"
+        raise refuse("SG301", message, location=here(), hint=_CONVERT, kind=MisreadError) from None
     if any(type(arg) is str and _NAMES.search(arg) for arg in error.args):
         error.args = tuple(_NAMES.sub(_kind, arg) if type(arg) is str else arg for arg in error.args)
     if any(type(arg) is str and _MIXED.search(arg) for arg in error.args):
