@@ -27,6 +27,7 @@ from stillgraph.program.operations import made, ordered
 from stillgraph.program.types import ObjectType
 from stillgraph.trace.capture.session import Session
 from stillgraph.trace.code.frames import here
+from stillgraph.trace.control_flow.unjoined import Unjoined
 from stillgraph.trace.values.arrays import StagedArray, is_array
 from stillgraph.trace.values.containers import holds_staged
 from stillgraph.trace.values.entries import container_of
@@ -174,7 +175,10 @@ def text_by(method: FunctionType, value: Any, name: str = "__str__", *spec: Any)
         name: of the method for which Python asks.
         spec: what ``__format__`` is told.
     """
-    return accepted(name, type(value).__name__, call(method, value, *spec))
+    result = accepted(name, type(value).__name__, call(method, value, *spec))
+    if isinstance(result, Unjoined):
+        result.refuse()
+    return result
 
 
 def handed(capture: Session, value: Any) -> Any:
