@@ -44,6 +44,7 @@ from stillgraph.operators.outside.randomness import RANDOMNESS
 from stillgraph.operators.python import complexes, copying
 from stillgraph.operators.python.numbers import zip_
 from stillgraph.operators.torch import checkpointing, optimizers, polyfilled, torchscript, trees
+from stillgraph.program.facts.info import info
 from stillgraph.trace.capture.concretization import ask_for_the_object
 from stillgraph.trace.capture.session import Session, session
 from stillgraph.trace.code.frames import called, here, module_here
@@ -59,6 +60,7 @@ from stillgraph.trace.torch_rules.special import of_array
 from stillgraph.trace.torch_rules.tensor_classes import make_subclass
 from stillgraph.trace.values.arrays import StagedArray
 from stillgraph.trace.values.entries import container_of, some_keys, table_of
+from stillgraph.trace.values.errors import require_one_tensor
 from stillgraph.trace.values.numbers import Staged, StagedNumber, kinds_of
 from stillgraph.trace.values.text import StagedText
 
@@ -133,8 +135,18 @@ def _is_attribute_of(target: Any, name: str) -> bool:
 def _asked(target: Any, name: str) -> Session:
     capture = session()
     assert capture is not None
+    if isinstance(target, torch.Tensor) and info(target).is_joined and not hasattr(torch.Tensor, name):
+        _ask_tensors(capture, target, name)
     capture.reads.attributes.append((target, name))
     return capture
+
+
+def _ask_tensors(capture: Session, target: torch.Tensor, name: str) -> None:
+    """Ask each tensor from before the call that one may be of which only the run knows which it is."""
+    for real, _ in [*capture.fakes.values()]:
+        if name in vars(real):
+            require_one_tensor(target, name)
+        capture.reads.attributes.append((real, name))
 
 
 def _whole(function: Callable[..., Any]) -> Callable[..., Any]:
