@@ -14,6 +14,8 @@ from stillgraph.trace.heap.exits import Exit
 call: Operation[..., Any] = Operation("call")
 call_function: Operation[..., Any] = Operation("call_function")
 raised: Operation[..., Any] = Operation("raised")
+asked: Operation[..., Any] = Operation("asked")
+indexed: Operation[..., Any] = Operation("indexed")
 
 and_: Operation[..., Any] = Operation("and_")
 or_: Operation[..., Any] = Operation("or_")

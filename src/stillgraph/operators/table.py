@@ -12,7 +12,7 @@ from stillgraph.operators.conditions.branches import continue_, if_, if_exp, res
 from stillgraph.operators.consumers import patterns
 from stillgraph.operators.consumers.comprehensions import dict_of, list_of, set_of
 from stillgraph.operators.consumers.unpacking import unpack
-from stillgraph.operators.containers.drawing import drawn
+from stillgraph.operators.containers.drawing import drawn, listed
 from stillgraph.operators.control_flow.contexts import context, with_
 from stillgraph.operators.control_flow.generators import binding, generator, generator_of
 from stillgraph.operators.control_flow.loops import for_, while_
@@ -73,6 +73,7 @@ OPERATORS: Mapping[str, object] = MappingProxyType(
         "inplace": inplace,
         "unpack": unpack,
         "drawn": drawn,
+        "listed": listed,
         "evaluated": evaluated,
         "hidden": hidden,
         "loaded": loaded,

@@ -12,11 +12,13 @@ from stillgraph.core.lookup import class_member
 from stillgraph.operators.conditions.methods import method_of
 from stillgraph.operators.objects.attributes import attr, made_on_some_paths, show_own
 from stillgraph.operators.objects.registries import require_known
+from stillgraph.program.facts.info import info
 from stillgraph.trace.capture.session import Session, session
 from stillgraph.trace.code.frames import here
 from stillgraph.trace.code.uninterpreted import PROPERTIES
 from stillgraph.trace.control_flow.unset import with_or_without_value
 from stillgraph.trace.heap.places import MISSING, AttributePlace
+from stillgraph.trace.values.errors import require_one_tensor
 from stillgraph.trace.values.numbers import StagedNumber, kinds_of
 from stillgraph.trace.values.text import StagedText
 
@@ -84,8 +86,18 @@ def _is_attribute_of(target: Any, name: str) -> bool:
 def _asked(target: Any, name: str) -> Session:
     capture = session()
     assert capture is not None
+    if isinstance(target, torch.Tensor) and info(target).is_joined and not hasattr(torch.Tensor, name):
+        _ask_tensors(capture, target, name)
     capture.reads.attributes.append((target, name))
     return capture
+
+
+def _ask_tensors(capture: Session, target: torch.Tensor, name: str) -> None:
+    """Ask each tensor from before the call that one may be of which only the run knows which it is."""
+    for real, _ in [*capture.fakes.by_real.values()]:
+        if name in vars(real):
+            require_one_tensor(target, name)
+        capture.reads.attributes.append((real, name))
 
 
 def all_attributes(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -18,6 +18,7 @@ from stillgraph.operators.calls.ways import ANOTHER, is_staged
 from stillgraph.operators.consumers.consumers import join, known_or_list, taken
 from stillgraph.operators.consumers.sorting import sort
 from stillgraph.operators.containers import entries, tables
+from stillgraph.operators.containers.drawing import drawn, listed
 from stillgraph.operators.elements import lists
 from stillgraph.operators.elements.indices import as_index
 from stillgraph.operators.objects.attribute_stores import del_past_class, set_past_class
@@ -97,7 +98,9 @@ def _of_elements(capture: Session, method: Method, args: Args, kwargs: Keywords)
         raise refuse_unknown("SG210", "a deque with a maximal length that only the run fills", receiver)
     if not isinstance(receiver, CONTAINERS):
         return _of_no_container(capture, method, args, kwargs)
-    args = tuple(known_or_list(a) for a in args) if name in ("extend", "extendleft") else args
+    if name in ("extend", "extendleft"):
+        draw = listed if isinstance(receiver, list) else drawn
+        args = tuple(known_or_list(each, draw) for each in args)
     return method(*args, **kwargs)
 
 

@@ -17,6 +17,7 @@ from stillgraph.core.diagnostics import CaptureError, Refusal, refuse
 from stillgraph.core.lookup import class_member, is_exactly
 from stillgraph.operators.calls.attribute_functions import all_attributes, getattr_, hasattr_
 from stillgraph.operators.conditions.branches import if_exp
+from stillgraph.operators.conditions.methods import method_of
 from stillgraph.operators.consumers.consumers import first, is_looped_over, keyed, known_or_list
 from stillgraph.operators.consumers.folding import fold
 from stillgraph.operators.consumers.sorting import sorted_
@@ -25,7 +26,7 @@ from stillgraph.operators.containers.ranges import Range, RangeIterator
 from stillgraph.operators.containers.sequences import Sliced
 from stillgraph.operators.containers.watched import run_over, watched_container
 from stillgraph.operators.control_flow.generators import Mapped, Produced, filtered, generator_of, mapped
-from stillgraph.operators.dispatch import call, raised
+from stillgraph.operators.dispatch import asked, call, raised
 from stillgraph.operators.elements import lists
 from stillgraph.operators.elements.indices import as_index
 from stillgraph.operators.objects import namespaces
@@ -175,7 +176,7 @@ def _hash(value: Any) -> int:
         raise refuse_unknown("SG211", "the hash of such a set is asked for", value)
     if class_member(type(value), "__hash__") is class_member(object, "__hash__"):  # it is made of the id
         capture.reads.identified[id(value)] = value
-    return hash(value)
+    return hash(value) if method_of(value, "__hash__") is None else _hash(asked(value, "__hash__"))
 
 
 def _is(left: Any, right: Any) -> Any:

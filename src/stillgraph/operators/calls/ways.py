@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import operator
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from types import FunctionType, MethodType
+from types import BuiltinMethodType, FunctionType, MethodType
 from typing import Any
 
 import torch
@@ -13,7 +14,7 @@ import torch
 from stillgraph.core.diagnostics import refuse
 from stillgraph.operators.calls.meanings import has_meaning, meaning_of
 from stillgraph.operators.calls.some_keywords import has_some, on_each_path, settled
-from stillgraph.operators.dispatch import call
+from stillgraph.operators.dispatch import call, indexed
 from stillgraph.operators.objects.stores import is_method_of_container
 from stillgraph.operators.outside import acts
 from stillgraph.operators.outside.debugging import stop_for
@@ -124,6 +125,20 @@ def _call_with(function: Any, args: Args, kwargs: Keywords, old: Any, new: Any) 
     return call(function, *(new if value is old else value for value in args), **swapped)
 
 
+def _with_indices(capture: Session, function: Any, args: Args, kwargs: Keywords) -> Any:
+    """torch's functions in C take objects of the user's for whole numbers, and ask them."""
+    if not isinstance(function, BuiltinMethodType) or not _is_torchs(function):
+        return ANOTHER
+    asked, named = tuple(map(indexed, args)), {name: indexed(value) for name, value in kwargs.items()}
+    is_same = all(map(operator.is_, (*asked, *named.values()), (*args, *kwargs.values())))
+    return ANOTHER if is_same else call(function, *asked, **named)
+
+
+def _is_torchs(function: BuiltinMethodType) -> bool:
+    receiver = function.__self__
+    return receiver is None or isinstance(receiver, torch.Tensor) or str(function.__module__).startswith("torch")
+
+
 def _with_each_unseen(capture: Session, function: Any, args: Args, kwargs: Keywords) -> Any:
     if not capture.has_optionals or meaning_of(function) is not None:
         return ANOTHER
@@ -166,6 +181,7 @@ WAYS: tuple[Callable[[Session, Any, Args, Keywords], Any], ...] = (
     _in_a_debugger,
     _unbound,
     _with_one_of_several,
+    _with_indices,
     _with_each_unseen,
     _as_an_act,
     _of_numpy,

@@ -8,8 +8,7 @@ from typing import Any
 import torch
 
 from stillgraph.core.lookup import of_class
-from stillgraph.operators.conditions.given import length_given, truth_given
-from stillgraph.operators.dispatch import call
+from stillgraph.operators.dispatch import asked
 from stillgraph.operators.elements import lists
 from stillgraph.trace.capture.session import Session
 from stillgraph.trace.control_flow.joined.unjoined import Unjoined
@@ -71,13 +70,9 @@ def _tensor_truth(session: Session, value: torch.Tensor) -> Any:
 
 
 def _object_truth(session: Session, value: Any) -> Any:
-    method = of_class(value, "__bool__")
-    if method is not None:
-        return truth_given(call(method, value))
-    method = of_class(value, "__len__")
-    if method is None:
-        return True
-    return truth(session, length_given(call(method, value)))
+    if of_class(value, "__bool__") is not None:
+        return asked(value, "__bool__")
+    return True if of_class(value, "__len__") is None else truth(session, asked(value, "__len__"))
 
 
 def truth_number(session: Session, value: Any) -> Any:

@@ -20,7 +20,7 @@ from stillgraph.operators import dispatch
 from stillgraph.operators.conditions.truth import truth_number
 from stillgraph.operators.consumers.comprehensions import add_to_set, list_of
 from stillgraph.operators.containers import entries
-from stillgraph.operators.containers.drawing import drawn
+from stillgraph.operators.containers.drawing import drawn, listed
 from stillgraph.operators.containers.iterables import as_sequence
 from stillgraph.operators.containers.ranges import Range, RangeIterator
 from stillgraph.operators.containers.sequences import Listed, StagedRows
@@ -74,13 +74,18 @@ def is_looped_over(iterable: Any) -> bool:
 
 
 @dispatch.known_or_list.defined
-def known_or_list(iterable: Any) -> Any:
-    """What a function of Python's iterates: a list, where only the run knows how many elements there are."""
+def known_or_list(iterable: Any, draw: Callable[[Any], Any] = drawn) -> Any:
+    """What a function of Python's iterates: a list, where only the run knows how many elements there are.
+
+    Args:
+        iterable: what it is given.
+        draw: `listed`, where Python makes a list of it.
+    """
     if isinstance(iterable, Produced) and not iterable.begun:
         return list_of(iterable, lambda item: item)
     sequence = as_sequence(iterable)
     if sequence is None:
-        return drawn(iterable)
+        return draw(iterable)
     if isinstance(iterable, dict) and isinstance(sequence, Listed):
         iterable = sequence.items  # its keys
     if isinstance(iterable, (list, tuple)) or isinstance(sequence.length(), int):
@@ -90,7 +95,7 @@ def known_or_list(iterable: Any) -> Any:
 
 def join(method: Any, iterable: Any) -> Any:
     """``method(iterable)``, where that is ``join`` of a text."""
-    parts = list(known_or_list(iterable))
+    parts = list(known_or_list(iterable, listed))
     if lists.is_spread(parts):
         message = "join is given parts of which only the run knows how many there are"
         raise refuse("SG210", message, location=here(), hint="Print the parts one by one, with end='', in a loop.")

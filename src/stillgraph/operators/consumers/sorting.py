@@ -10,6 +10,7 @@ import torch
 from stillgraph.core.diagnostics import refuse
 from stillgraph.operators.consumers.comprehensions import list_of
 from stillgraph.operators.consumers.consumers import known_or_list
+from stillgraph.operators.containers.drawing import listed
 from stillgraph.operators.dispatch import call
 from stillgraph.operators.elements import lists
 from stillgraph.operators.elements.picking import pick
@@ -25,7 +26,7 @@ def sorted_(iterable: Any, *, key: Any = None, reverse: bool = False) -> list[An
     """``sorted(iterable, key=key, reverse=reverse)``."""
     capture = session()
     assert capture is not None
-    items = list(known_or_list(iterable))
+    items = list(known_or_list(iterable, listed))
     if lists.is_spread(items):
         keys = items if key is None else list_of(items, lambda item: call(key, item))
         return _spread_in_order(capture, items, keys, reverse)

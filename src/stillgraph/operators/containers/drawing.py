@@ -11,6 +11,7 @@ from types import BuiltinMethodType, FunctionType, MethodDescriptorType, MethodW
 from typing import Any
 
 from stillgraph.core.files import is_standard_library
+from stillgraph.operators.conditions.given import tells_length
 from stillgraph.operators.conditions.methods import method_of
 from stillgraph.operators.containers.watched import iterated
 from stillgraph.operators.dispatch import call
@@ -46,6 +47,15 @@ def drawn(values: Any) -> Any:
     if method is not None:
         values = call(method, values)
     return capture.iterators.to_draw_from(values)
+
+
+def listed(values: Any) -> Any:
+    """As `drawn`, for what Python makes a list or tuple of: it asks first how much that will be."""
+    found = drawn(values)
+    if session() is None or not tells_length(values):
+        return found
+    call(operator.length_hint, values)
+    return items_of(found)
 
 
 def items_of(iterable: Any) -> Iterator[Any]:

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from stillgraph.operators.dispatch import indexed
 from stillgraph.trace.capture.session import Session
 from stillgraph.trace.values.arrays import StagedArray
 from stillgraph.trace.values.numbers import StagedBool, StagedInt, is_mixed
@@ -26,13 +27,18 @@ def as_index(capture: Session, value: Any) -> Any:
     if isinstance(value, torch.Tensor):
         if value.dtype.is_floating_point or value.dtype.is_complex:
             raise TypeError(NOT_AN_INDEX)
+        numel = capture.to_fake(value).numel()
+        if isinstance(numel, int) and numel != 1:
+            raise TypeError(NOT_AN_INDEX)
+        if not isinstance(numel, int):
+            capture.before_raise(TypeError)
         return capture.fresh_result(int, capture.emit("call_function", operator.index, (value,), {}))
     if isinstance(value, StagedArray):
         return _of_scalar(value)
     if isinstance(value, StagedBool) or (isinstance(value, StagedInt) and is_mixed(value)):
         require_known((value,), "is an index")
         return capture.number_operation(int, (value,))
-    return value
+    return indexed(value)
 
 
 def _of_scalar(array: StagedArray) -> Any:
@@ -48,7 +54,12 @@ def in_tensor(key: Any) -> Any:
         return key.tensor if key.tensor.dim() else _of_scalar(key)
     if isinstance(key, slice):
         return slice(*map(in_tensor, (key.start, key.stop, key.step)))
-    return tuple(map(in_tensor, key)) if type(key) is tuple else key
+    if type(key) is tuple:
+        return tuple(map(in_tensor, key))
+    try:
+        return indexed(key)
+    except TypeError:  # for which torch has words of its own
+        return key
 
 
 def counted(capture: Session, left: Any, right: Any) -> tuple[Any, Any]:
@@ -57,7 +68,9 @@ def counted(capture: Session, left: Any, right: Any) -> tuple[Any, Any]:
         return left, as_index(capture, right)
     if isinstance(left, torch.Tensor) and isinstance(right, _SEQUENCES):
         return as_index(capture, left), right
-    return left, right
+    if isinstance(left, _SEQUENCES):
+        return left, indexed(right, "__rmul__")
+    return (indexed(left, "__mul__"), right) if isinstance(right, _SEQUENCES) else (left, right)
 
 
 _SEQUENCES = (list, tuple, str, bytes)

@@ -32,9 +32,12 @@ from stillgraph.trace.heap.places import AttributePlace
 from stillgraph.trace.torch_rules.tensor_classes import require_one_class
 from stillgraph.trace.values.complexes import StagedComplex
 from stillgraph.trace.values.containers import Parts, split
+from stillgraph.trace.values.errors import BESIDE_IT
 from stillgraph.trace.values.numbers import StagedNumber
 from stillgraph.trace.values.operands import require_one_kind, sample
 from stillgraph.trace.values.text import StagedText
+
+_OF_TENSORS = ("data", "grad", "requires_grad")
 
 
 @of_each(0, cases=Case.UNJOINED)
@@ -54,9 +57,8 @@ def set_attr(target: Any, name: str, value: Any) -> None:
         call(descriptor.fset, target, value)
         return
     if isinstance(target, torch.Tensor):
-        if name not in ("data", "grad", "requires_grad"):
-            hint = "Keep it beside the tensor: in a tuple, a dict or an object of your own."
-            raise refuse("SG305", f"the attribute {name} of a tensor is set", location=here(), hint=hint)
+        if name not in _OF_TENSORS:
+            raise refuse("SG305", f"the attribute {name} of a tensor is set", location=here(), hint=BESIDE_IT)
         setattr(target, name, value)
         return
     if isinstance(target, ModuleType):
@@ -156,6 +158,8 @@ def _keys(parts: Parts) -> Iterable[Any]:
 def del_attr(target: Any, name: str) -> None:
     """``del target.name``."""
     capture = session()
+    if capture is not None and isinstance(target, torch.Tensor) and name not in _OF_TENSORS:
+        raise refuse("SG305", f"the attribute {name} of a tensor is deleted", location=here(), hint=BESIDE_IT)
     if capture is None or isinstance(target, torch.Tensor):
         delattr(target, name)
         return

@@ -11,6 +11,7 @@ import torch
 from stillgraph.core.diagnostics import refuse
 from stillgraph.core.lookup import of_class
 from stillgraph.operators.containers import entries, tables
+from stillgraph.operators.containers.drawing import listed
 from stillgraph.operators.containers.watched import Method, before_change
 from stillgraph.operators.dispatch import call, known_or_list
 from stillgraph.operators.each import Case, of_each
@@ -119,7 +120,7 @@ def set_item_past_class(target: Any, key: Any, value: Any) -> None:
     if not _set_unknown(target, key, value):
         capture = session()
         if capture is not None and isinstance(key, slice) and isinstance(target, list):
-            value = known_or_list(value)
+            value = known_or_list(value, listed)
         if capture is not None and isinstance(target, (dict, list, collections.deque)):
             promote_item(capture, target, key, value)
         if capture is not None and tables.is_by_table(target, key):

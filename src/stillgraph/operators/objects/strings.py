@@ -123,9 +123,9 @@ def _field_of(value: Any, spec: str, conversion: str | None, is_nested: bool) ->
     """A field of a template, and what is put into it."""
     method = _own(value, conversion)
     if method is not None and conversion is not None:
-        return _field(spec, "s"), text_by(method, value)
+        return _field(spec, "s"), text_by(method, value, _SHOWING[conversion])
     if method is not None and not is_nested:
-        return "{}", text_by(method, value, spec)
+        return "{}", text_by(method, value, "__format__", spec)
     plain = class_member(type(value), "__format__") is class_member(object, "__format__")
     is_shown = not spec and conversion in (None, "s") and plain
     return _field(spec, conversion), str_(value) if is_shown else value
@@ -187,7 +187,7 @@ def repr_(value: Any) -> Any:
     method = class_member(type(value), "__repr__")
     if capture is None or not isinstance(method, FunctionType) or isinstance(value, (torch.nn.Module, torch.Tensor)):
         return repr(value)
-    return text_by(method, value)
+    return text_by(method, value, "__repr__")
 
 
 def format_(value: Any, spec: Any = "", /) -> Any:
@@ -198,7 +198,7 @@ def format_(value: Any, spec: Any = "", /) -> Any:
     capture = session()
     method = None if capture is None else method_of(value, "__format__")
     if method is not None:
-        return text_by(method, value, spec)
+        return text_by(method, value, "__format__", spec)
     if capture is None or not is_staged((value, spec)):
         return format(value, spec)
     return StagedText(capture, "{:{}}", (value, spec))

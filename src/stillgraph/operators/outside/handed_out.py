@@ -20,6 +20,7 @@ import torch
 from stillgraph.core.diagnostics import refuse
 from stillgraph.core.files import is_ours, is_standard_library
 from stillgraph.core.lookup import class_member, is_exactly
+from stillgraph.operators.conditions.given import accepted
 from stillgraph.operators.dispatch import call
 from stillgraph.program.acts import Shown
 from stillgraph.program.operations import made, ordered
@@ -35,7 +36,6 @@ from stillgraph.trace.values.lists import StagedList, has_spread
 from stillgraph.trace.values.numbers import Staged
 from stillgraph.trace.values.numpy_functions import is_array
 from stillgraph.trace.values.outcome import Outcome
-from stillgraph.trace.values.text import StagedText
 
 Part = Callable[[Session, Any], Any]
 
@@ -143,7 +143,7 @@ def _texts(capture: Session, value: Any, asked: Asked) -> Any:
         if method is None:
             return None
         if method not in made:
-            made[method] = text_by(method, value)
+            made[method] = text_by(method, value, name)
         texts[name] = made[method]
     if not texts or asked is Asked.STR:
         return texts.get("__str__")
@@ -167,14 +167,19 @@ def text_method(value: Any, name: str = "__str__") -> FunctionType | None:
     return method if isinstance(method, FunctionType) and not is_ours(method.__code__.co_filename) else None
 
 
-def text_by(method: FunctionType, value: Any, *spec: Any) -> Any:
-    """The text of an object by its class's method, which is rewritten; of its ``__format__``, for a specification."""
-    result = call(method, value, *spec)
+def text_by(method: FunctionType, value: Any, name: str = "__str__", *spec: Any) -> Any:
+    """The text of an object by its class's method, which is rewritten.
+
+    Args:
+        method: what gives the text.
+        value: the object.
+        name: of the method for which Python asks.
+        spec: what ``__format__`` is told.
+    """
+    result = accepted(name, type(value).__name__, call(method, value, *spec))
     if isinstance(result, Unjoined):
         result.refuse()
-    if isinstance(result, (str, StagedText)):
-        return result
-    raise TypeError(f"{method.__name__} returned non-string (type {type(result).__name__})")
+    return result
 
 
 def handed(capture: Session, value: Any) -> Any:

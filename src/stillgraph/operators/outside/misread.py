@@ -23,6 +23,7 @@ from stillgraph.trace.code.frames import here
 from stillgraph.trace.control_flow.joined.unjoined import Unjoined
 from stillgraph.trace.control_flow.maybe_number import may_be_number
 from stillgraph.trace.fakes.symbolic import GuardOnDataDependentSymNode
+from stillgraph.trace.torch_rules.tensor_classes import refuse_class
 from stillgraph.trace.values.arrays import StagedArray
 from stillgraph.trace.values.caught import Caught
 from stillgraph.trace.values.complexes import StagedComplex
@@ -31,6 +32,8 @@ from stillgraph.trace.values.operands import require_known
 from stillgraph.trace.values.text import StagedText
 
 _NUMBER = re.compile(r"\b(Staged|Sym)(Int|Float|Bool|Complex)\b")
+_ANOTHER_CLASS = re.compile(r"^Creating a new Tensor subclass \w+ but the raw Tensor object is already associated")
+"""What torch says where ``_make_subclass`` in a ``__new__`` is given what stands for a tensor."""
 _TEXT = re.compile(r"\bStagedText\b")
 _TEXT_HINT = (
     "Such a text can only be printed, logged, written, raised, returned and stored: do that with it as it is, or "
@@ -102,6 +105,8 @@ def refuse_misread(capture: Session, function: Any, error: Exception, is_plain: 
     if isinstance(error, (Caught, StopIteration)):  # what the program has caught, or a generator returns, goes on
         return
     told = _told(error)
+    if isinstance(function, type) and _ANOTHER_CLASS.search(told):
+        raise refuse_class(function, "is made", location=here()) from None
     if isinstance(function, FunctionType) and not is_standard_library(function.__code__.co_filename):
         if capture.conversion.skipped(function) and (_TEXT.search(told) or _NUMBER.search(told)):
             message = f"'{function.__name__}' is not rewritten, and uses what only the run knows"

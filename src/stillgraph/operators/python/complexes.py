@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from stillgraph.operators.conditions.truth import tensor_of
-from stillgraph.operators.python.numbers import float_
+from stillgraph.operators.python.numbers import float_, number_of
 from stillgraph.trace.capture.session import Session, session
 from stillgraph.trace.torch_rules.special import HANDLERS
 from stillgraph.trace.values.complexes import StagedComplex, complex_of, operation
@@ -23,7 +23,8 @@ _NOT_GIVEN = object()
 def complex_(real: Any = _NOT_GIVEN, imag: Any = _NOT_GIVEN) -> Any:
     """``complex``."""
     capture = _capture()
-    given = {name: tensor_of(v) for name, v in (("real", real), ("imag", imag)) if v is not _NOT_GIVEN}
+    told = (("real", real, complex), ("imag", imag, float))
+    given = {name: tensor_of(number_of(value, kind)) for name, value, kind in told if value is not _NOT_GIVEN}
     if not any(isinstance(each, (Staged, torch.Tensor)) for each in given.values()):
         return complex(**given)
     given = {name: _number(capture, each, name == "real") for name, each in given.items()}

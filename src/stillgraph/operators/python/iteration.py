@@ -16,7 +16,7 @@ from stillgraph.operators.conditions.truth import truth, truth_number
 from stillgraph.operators.consumers.consumers import is_looped_over, known_or_list
 from stillgraph.operators.consumers.folding import fold
 from stillgraph.operators.containers import sequences
-from stillgraph.operators.containers.drawing import items_of
+from stillgraph.operators.containers.drawing import items_of, listed
 from stillgraph.operators.containers.watched import run_over, watched_container
 from stillgraph.operators.control_flow.closing import before_stop
 from stillgraph.operators.control_flow.generators import Produced, enumerated, strictly
@@ -126,12 +126,12 @@ _REVERSIBLE = (dict, collections.deque)
 
 def list_(iterable: Any = (), /) -> Any:
     """``list``."""
-    return list(known_or_list(iterable))
+    return list(known_or_list(iterable, listed))
 
 
 def tuple_(iterable: Any = (), /) -> Any:
     """``tuple``."""
-    return tuple(known_or_list(iterable))
+    return tuple(known_or_list(iterable, listed))
 
 
 def sum_(iterable: Any, /, start: Any = 0) -> Any:

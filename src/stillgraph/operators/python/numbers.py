@@ -11,12 +11,11 @@ import torch
 
 from stillgraph.core.diagnostics import InternalError, refuse
 from stillgraph.core.lookup import is_exactly, of_class
-from stillgraph.operators.conditions.given import length_given
 from stillgraph.operators.conditions.methods import method_of
 from stillgraph.operators.conditions.truth import tensor_of, truth_number
 from stillgraph.operators.containers import sequences
 from stillgraph.operators.containers.ranges import Range
-from stillgraph.operators.dispatch import call
+from stillgraph.operators.dispatch import asked
 from stillgraph.operators.elements import lists
 from stillgraph.operators.elements.indices import NOT_AN_INDEX, as_index
 from stillgraph.trace.capture.session import Session, session
@@ -67,8 +66,24 @@ def _from_tensor(kind: type, value: torch.Tensor, asked_by: Any = None) -> Any:
     return capture.fresh_result(kind, capture.emit("call_function", kind, (value,), {}))
 
 
+_ASKED_FOR = {
+    int: ("__int__", "__index__"),
+    float: ("__float__", "__index__"),
+    complex: ("__complex__", "__float__", "__index__"),
+    range: ("__index__",),
+}
+"""Which methods Python asks an object for, for a number of a kind; the first that there is gives it."""
+
+
+def number_of(value: Any, kind: type) -> Any:
+    """What an object of the user's gives for a number of a kind; anything else as it is."""
+    name = next((each for each in _ASKED_FOR[kind] if of_class(value, each) is not None), None)
+    return value if name is None or method_of(value, name) is None else asked(value, name)
+
+
 def int_(value: Any = 0, /, *base: Any) -> Any:
     """``int``."""
+    value = value if base else number_of(value, int)
     if isinstance(value, StagedArray):
         require_one_element(value, int)
     value = tensor_of(value)
@@ -91,6 +106,7 @@ def _as_kind(kind: type, value: StagedNumber) -> Any:
 
 def float_(value: Any = 0.0, /) -> Any:
     """``float``."""
+    value = number_of(value, float)
     if isinstance(value, StagedArray):
         require_one_element(value, float)
     value = tensor_of(value)
@@ -127,10 +143,8 @@ def len_(value: Any, /) -> Any:
     known = container_of(value)
     if known is not None:
         return lists.entry_count(capturing(), known)
-    method = of_class(value, "__len__")
-    if method is not None and not isinstance(value, (list, tuple, dict, str, set)):
-        return length_given(call(method, value))
-    return len(value)
+    has_method = of_class(value, "__len__") is not None and not isinstance(value, (list, tuple, dict, str, set))
+    return asked(value, "__len__") if has_method else len(value)
 
 
 def range_(*bounds: Any) -> Any:
@@ -143,7 +157,7 @@ def range_(*bounds: Any) -> Any:
     if not any(isinstance(b, StagedNumber) for b in whole):
         return range(*whole)
     require_one_kind(whole, "is the bound of a range")
-    whole = [each if is_number(each) else index_of_object(each) for each in whole]
+    whole = [each if is_number(each) else operator.index(each) for each in whole]
     if len(whole) > 3 or any(kind_of(each) is float for each in whole):
         unsupported(range, *whole)
     whole = [_as_kind(int, each) if isinstance(each, StagedBool) else each for each in whole]
@@ -152,17 +166,12 @@ def range_(*bounds: Any) -> Any:
 
 def index(value: Any, /) -> Any:
     """``operator.index``."""
+    if capturing().may_be_none(value):
+        return capturing().with_or_without(value, index)
     found = as_index(capturing(), value)
     if isinstance(found, StagedNumber):
         return found if kind_of(found) is int else unsupported(operator.index, found)
-    return index_of_object(found)
-
-
-def index_of_object(value: Any) -> int:
-    """What is no number in a place where Python wants a whole one: an object of the user's may give one."""
-    method = method_of(value, "__index__")
-    found: int = operator.index(value) if method is None else call(method, value)
-    return found
+    return operator.index(found)
 
 
 def round_(number: Any, ndigits: Any = None) -> Any:
@@ -183,6 +192,7 @@ def pow_(base: Any, exponent: Any, *modulo: Any) -> Any:
     return base**exponent if not modulo else pow(base, exponent, *modulo)
 
 
+_BY_METHOD = frozenset({math.trunc, math.floor, math.ceil})
 _WHOLE_MATH = frozenset({math.gcd, math.lcm, math.isqrt, math.comb, math.perm, math.factorial})
 
 
@@ -193,7 +203,9 @@ def math_(function: Callable[..., Any]) -> Callable[..., Any]:
         if function is math.trunc and isinstance(args[0] if args else None, torch.Tensor):
             return function(_EMPTY)  # a tensor has no `__trunc__`
         convert = int_ if function in _WHOLE_MATH else float_
-        numbers = tuple(convert(a) if isinstance(a, torch.Tensor) else a for a in args)
+        kind = range if function in _WHOLE_MATH else float
+        given = args if function in _BY_METHOD else tuple(number_of(each, kind) for each in args)
+        numbers = tuple(convert(a) if isinstance(a, torch.Tensor) else a for a in given)
         if any(isinstance(n, StagedNumber) for n in numbers):
             if kwargs:
                 raise refuse("SG301", f"math.{function.__name__} with keywords on a staged number", location=here())

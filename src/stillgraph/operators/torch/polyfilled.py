@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import operator
 from collections.abc import Callable
 from types import FunctionType
 from typing import Any
@@ -10,11 +11,13 @@ from typing import Any
 import torch
 
 from stillgraph.core.lookup import is_exactly
+from stillgraph.operators.conditions.given import tells_length
 from stillgraph.operators.control_flow.generators import Produced
 from stillgraph.operators.elements import lists
 from stillgraph.operators.objects.stores import CONTAINERS, note_contents
 from stillgraph.polyfills.checks import POLYFILLS as CHECKS
 from stillgraph.polyfills.control_flow import POLYFILLS as CONTROL_FLOW
+from stillgraph.polyfills.given import length_hint
 from stillgraph.polyfills.ordered import POLYFILLS as ORDERED
 from stillgraph.polyfills.ordered import merge
 from stillgraph.polyfills.shapes import POLYFILLS as SHAPES
@@ -70,6 +73,12 @@ def _merge(*parts: Any, key: Any = None, reverse: Any = False) -> Any:
     )
 
 
+def _length_hint(value: Any, *default: Any) -> Any:
+    """``operator.length_hint``: what Python's own objects say, Python asks them."""
+    is_asked = tells_length(value) or lists.is_spread(value)
+    return _followed(length_hint)(value, *default) if is_asked else operator.length_hint(value, *default)
+
+
 MEANINGS: dict[Any, Callable[..., Any]] = {
     **{function: _followed(polyfill) for table in (CHECKS, CONTROL_FLOW) for function, polyfill in table.items()},
     **{
@@ -78,4 +87,5 @@ MEANINGS: dict[Any, Callable[..., Any]] = {
         for function, polyfill in table.items()
     },
     heapq.merge: _merge,
+    operator.length_hint: _length_hint,
 }

@@ -22,8 +22,8 @@ Every such statement has an exit variable of its own, set last in its blocks: an
 statement therefore gives up the exit, as in Python. In a `finally` statements with exits stay Python, because leaving
 it ends an exception that is under way.
 
-A handler for everything, or for Ctrl-C, begins with `handling()`, which lets pass what is not for the user, and so does
-a `finally` with exits.
+A handler for everything, for Ctrl-C, `AttributeError` or `TypeError` begins with `handling()`, which lets pass what is
+not for the user, and so does a `finally` with exits.
 
 Of what the handlers of an `except*` raise, Python makes a group, so they stand in managers of ours, which let
 pass what ends a capture::
@@ -208,8 +208,10 @@ def _handler(node: ast.ExceptHandler, inner: Place, to: Rewriter, star: str | No
     return with_fields(node, type=node.type and _kinds(node.type, to), body=body)
 
 
-_OF_CAPTURES = frozenset({"BaseException", "KeyboardInterrupt", "SystemExit"})
-"""What handlers are for that could get what ends a capture."""
+_OF_CAPTURES = frozenset(
+    {"AttributeError", "BaseException", "Exception", "KeyboardInterrupt", "SystemExit", "TypeError"}
+)
+"""What handlers are for that could get what ends a capture, or what Python says to what stands for a value."""
 
 
 def _name(node: ast.AST) -> str | None:

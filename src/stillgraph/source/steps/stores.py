@@ -63,7 +63,17 @@ def star(node: ast.Starred, to: Rewriter) -> ast.expr:
     """`[*values]` and `f(*values)`; where one is stored to, there is nothing to do."""
     if not isinstance(node.ctx, ast.Load):
         return to.children(node)
-    return with_fields(node, value=to.op("drawn", [to.expr(node.value)], node.value))
+    return with_fields(node, value=to.op("listed", [to.expr(node.value)], node.value))
+
+
+def set_display(node: ast.Set, to: Rewriter) -> ast.expr:
+    """`{*values}`: Python does not ask first how much that will be, as it does for a list."""
+    def element(each: ast.expr) -> ast.expr:
+        if not isinstance(each, ast.Starred):
+            return to.expr(each)
+        return with_fields(each, value=to.op("drawn", [to.expr(each.value)], each.value))
+
+    return with_fields(node, elts=[element(each) for each in node.elts])
 
 
 def annotated(node: ast.AnnAssign, rest: Sequence[ast.stmt], place: Place, to: Rewriter) -> Rewritten:
@@ -267,6 +277,6 @@ def _is_number(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and type(node.value) in (int, float, complex)
 
 
-STEP = Step("stores", expressions={ast.NamedExpr: walrus, ast.Starred: star},
+STEP = Step("stores", expressions={ast.NamedExpr: walrus, ast.Starred: star, ast.Set: set_display},
             statements={ast.Assign: assign, ast.AnnAssign: annotated, ast.AugAssign: augmented, ast.Delete: delete,
                         ast.Import: imports, ast.ImportFrom: imports})

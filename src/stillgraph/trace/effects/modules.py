@@ -105,7 +105,7 @@ class ModuleTables:
         Args:
             keep_added: let stay what an object or dict has computed and kept, as ``functools.cached_property`` does, if
                 it is not staged. It belongs to what is put back from then on.
-            keep_entries: of dicts as well; of what libraries keep by weak references, always.
+            keep_entries: of dicts as well; of what libraries keep by weak references, and enumerations, always.
         """
         changed = None
         kept: list[tuple[dict[Any, Any], dict[Any, Any]]] = []
@@ -126,7 +126,7 @@ class ModuleTables:
                 changed = changed or Change(shared, place.name, place.get(), f"'{place}'")
         for value, contents, source in self._containers:
             now = copy_contents(value)
-            if keep_added and isinstance(value, dict) and (keep_entries or _is_weak(now)):
+            if keep_added and isinstance(value, dict) and (keep_entries or _is_weak(now) or _is_of_members(source)):
                 kept.append((contents, _added(now, contents)))
                 contents.update(kept[-1][1])
             if not _same(now, contents):
@@ -263,6 +263,11 @@ def _added(now: dict[Any, Any], before: dict[Any, Any], kind: type = object) -> 
     """What has been computed and kept; what hides a value that the class has for all its objects is a change."""
     added = {key: value for key, value in now.items() if key not in before and not holds_staged(value)}
     return {key: value for key, value in added.items() if kind is object or not _hides(kind, key)}
+
+
+def _is_of_members(source: Source) -> bool:
+    """Whether an enumeration keeps its members in a dict, by value: one of several flags from when it is asked for."""
+    return getattr(source, "key", None) == "_value2member_map_"
 
 
 def _is_weak(entries: dict[Any, Any]) -> bool:
