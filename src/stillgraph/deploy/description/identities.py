@@ -18,7 +18,7 @@ from stillgraph.passes.state.sharing import roots_of
 from stillgraph.program.guards import AliasGuard, ApartGuard, Guard, IdentityGuard
 from stillgraph.program.outputs import Choice, Output, Same, Template
 from stillgraph.program.program import Program
-from stillgraph.program.sources import Source
+from stillgraph.program.sources import Element, Source
 from stillgraph.runtime.native.function_writer import read_source
 
 _ONE_OF_A_KIND = (bool, type(None), enum.Enum, type, torch.dtype)
@@ -33,15 +33,17 @@ def refuse_compared(program: Program, args: tuple[Any, ...], kwargs: dict[str, A
     Raises:
         ExportError: it does.
     """
-    objects = {each for each in objects_of(program) if not _is_told_by_value(read_source(each, args, kwargs))}
+    found = {each: read_source(each, args, kwargs) for each in objects_of(program)}
+    objects = {each for each, value in found.items() if not isinstance(value, (torch.Tensor, *_TOLD_BY_VALUE))}
     for guard in program.guards:
         sources, same = _compared(guard)
-        given = [source for source in sources if is_argument(source, objects)]
+        given = [source for source in sources if is_argument(_holder(source), objects)]
         if not given or (len(given) == len(sources) and not isinstance(guard, IdentityGuard)):
             continue  # a file asks that of what it is given
         for source in given:
             value = read_source(source, args, kwargs)
-            if (same and isinstance(value, torch.Tensor)) or _is_told_by_value(value):
+            of_file = same and isinstance(value, torch.Tensor) and isinstance(guard, AliasGuard)
+            if of_file or _is_told_by_value(value):
                 message = f"the program was captured for whether {source} is the very object that is found elsewhere"
                 hint = "Compare by ==, or give the file an example of its own."
                 raise refuse("SG402", message, location=program.location, hint=hint)
@@ -131,6 +133,11 @@ def _compared(guard: Guard) -> tuple[tuple[Source, ...], bool]:
         case IdentityGuard(source=source):
             return (source,), True
     return (), False
+
+
+def _holder(source: Source) -> Source:
+    """What holds the key that a source is, if it is one."""
+    return source.base if isinstance(source, Element) else source
 
 
 def _is_told_by_value(value: Any) -> bool:
