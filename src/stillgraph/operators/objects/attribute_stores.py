@@ -23,6 +23,7 @@ from stillgraph.operators.objects.stores import (
     refuse_ambiguous,
 )
 from stillgraph.operators.outside.hidden_state import refuse_state_of_run
+from stillgraph.program.facts.info import info
 from stillgraph.program.facts.module_tables import past_class
 from stillgraph.program.sources import Attribute, Source, item_of
 from stillgraph.trace.capture.session import Session, session
@@ -155,10 +156,16 @@ def _keys(parts: Parts) -> Iterable[Any]:
     return parts.context if parts.attributes or issubclass(parts.type, dict) else range(len(parts.children))
 
 
+def _may_have(capture: Session, target: torch.Tensor, name: str) -> bool:
+    """Whether a tensor has been given an attribute of a name, as far as is known."""
+    tensors = (target, capture.fakes.real_of(target))
+    return info(target).is_joined or any(name in vars(each) for each in tensors if each is not None)
+
+
 def del_attr(target: Any, name: str) -> None:
     """``del target.name``."""
     capture = session()
-    if capture is not None and isinstance(target, torch.Tensor) and name not in _OF_TENSORS:
+    if capture is not None and isinstance(target, torch.Tensor) and _may_have(capture, target, name):
         raise refuse("SG305", f"the attribute {name} of a tensor is deleted", location=here(), hint=BESIDE_IT)
     if capture is None or isinstance(target, torch.Tensor):
         delattr(target, name)

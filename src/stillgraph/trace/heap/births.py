@@ -60,8 +60,9 @@ class Births:
 
     def _exceptions_among(self, young: list[Any]) -> list[BaseException]:
         kinds = list(map(type, young))
-        raised = [kind for kind in dict(zip(map(id, kinds), kinds)).values() if issubclass(kind, BaseException)]
-        return [each for each in young if type(each) in raised and id(each) not in self._ids] if raised else []
+        by_id = dict(zip(map(id, kinds), kinds))  # which asks no metaclass whether two are equal
+        raised = {number for number, kind in by_id.items() if issubclass(kind, BaseException)}
+        return [each for each in young if id(type(each)) in raised and id(each) not in self._ids] if raised else []
 
     def _let_go_of_exceptions(self, passing: BaseException | None) -> None:
         """Empty the frames of all exceptions that were caught on the way: frames that lead to them, they lead to."""
