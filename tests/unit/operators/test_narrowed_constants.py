@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
+import stillgraph as sg
 from tests.unit.trace.agreement import N, P, agree
 
 CALLS = (P, N, torch.zeros_like(P))
@@ -132,3 +133,21 @@ ELSE = (in_the_else_of_a_try, in_the_else_of_a_while, in_the_else_of_a_for, in_t
 )
 def test_as_in_eager(function: Any) -> None:
     agree(function, *CALLS)
+
+
+# ---- in what is shown
+def in_what_is_printed(x: Tensor) -> Any:
+    status = "up" if x.sum() > 0 else "down"
+    print([status], {"status": status, "loss": x.sum().item()}, (status, [status]))
+    print(f"{ {'k': status} }")
+    return x
+
+
+def test_texts_in_containers_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    static = sg.to_static(in_what_is_printed, backend="eager")
+    for x in CALLS:
+        in_what_is_printed(x)
+        expected = capsys.readouterr().out
+        static(x)
+        assert capsys.readouterr().out == expected
+    assert static.cache_info().programs == 1

@@ -30,9 +30,10 @@ from stillgraph.program.operations import percent as run_percent
 from stillgraph.program.operations import print_ as run_print
 from stillgraph.trace.capture.session import Session, session
 from stillgraph.trace.code.frames import here
+from stillgraph.trace.control_flow.both_sides import several_in
 from stillgraph.trace.control_flow.caught_kinds import exception_of
 from stillgraph.trace.control_flow.joined.unjoined import Unjoined
-from stillgraph.trace.control_flow.narrowing import exchanged, leaves
+from stillgraph.trace.control_flow.narrowing import exchanged
 from stillgraph.trace.control_flow.staging import branch
 from stillgraph.trace.heap.places import Place
 from stillgraph.trace.values.arrays import StagedArray
@@ -51,9 +52,9 @@ def text(template: str, *values: Any) -> Any:
     capture = session()
     if capture is not None:
         values = with_chosen(capture, tuple(told(capture, value) for value in values))
-        several = next((value for value in values if isinstance(value, Unjoined)), None)
+        several = several_in(values)
         if several is not None:
-            return several.either(lambda one: text(template, *(one if v is several else v for v in values)))
+            return several.either(lambda one: text(template, *exchanged(values, several, one)))
     if capture is not None and any(is_staged(value) or _makes_text(value) for value in values):
         template, values = _with_texts(template, values)
         if any(is_staged(value) for value in values):
@@ -141,7 +142,7 @@ def percent(template: Any, values: Any) -> Any:
     if capture is None or not isinstance(template, str):
         return template % values
     values = with_chosen(capture, values) if type(values) is tuple else values
-    several = next((each for each in leaves(values) if isinstance(each, Unjoined)), None)
+    several = several_in(values)
     if several is not None:
         return several.either(lambda one: percent(template, exchanged(values, several, one)))
     if is_staged(values):
@@ -300,9 +301,9 @@ def print_(*values: Any, **options: Any) -> None:
     if capture is None:
         print(*values, **options)
         return
-    several = next((value for value in values if isinstance(value, Unjoined)), None)
+    several = several_in(values)
     if several is not None:
-        several.either(lambda one: print_(*(one if v is several else v for v in values), **options))
+        several.either(lambda one: print_(*exchanged(values, several, one), **options))
         return
     _require_options(options)
     if not may_print_to(capture, options.get("file")):
