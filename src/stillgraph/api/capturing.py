@@ -238,7 +238,7 @@ def captured(
     spec = input_spec if input_spec is not None else _spec_of(target)
     try:
         return capture_call(target, args, kwargs, spec, options, name, changing, is_kept=True)
-    except Exception as error:
+    except Exception as error:  # of any kind: what is no fault of ours goes on
         if not is_fault(error):
             raise  # the function's own, or a refusal
         message = f"the capture raises {type(error).__name__}: {error}"

@@ -84,7 +84,7 @@ class _After:
         for effect in program.effects:
             place = written_place(effect)
             if place is not None:
-                self._values.append((where.of(place), effect.value))  # type: ignore[union-attr]
+                self._values.append((where.of(place), effect.value))  # type: ignore[union-attr]  # a written place gets one
         self._returned = frozenset(itertools.chain.from_iterable(map(self._made, _results(program))))
 
     def is_written(self, *sources: Source) -> bool:

@@ -120,8 +120,8 @@ def refuse_shared(program: Program) -> None:
 
 def _values_of(program: Program) -> dict[Any, Template]:
     """What the program gives to places, by their keys."""
-    effects = ((written_place(effect), effect) for effect in program.effects)
-    return {place_key(place): effect.value for place, effect in effects if place is not None}  # type: ignore[union-attr]
+    effects: Iterator[tuple[Source | None, Any]] = ((written_place(effect), effect) for effect in program.effects)
+    return {place_key(place): effect.value for place, effect in effects if place is not None}
 
 
 def _places_of(effects: Iterable[Effect]) -> set[Any]:

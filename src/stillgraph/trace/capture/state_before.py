@@ -50,7 +50,7 @@ class StateBefore:
                 back.callback(self.capture.settling.put_back)
                 back.callback(self.capture.locks.give_back)  # other threads go on, and are to find what there was
                 self.capture.journal.rollback(0, self.outlives)
-        except Exception as error:
+        except Exception as error:  # of any kind: the user's objects may raise what they like
             raised = f"{type(error).__name__}: {error}"
             raise StateLostError(f"the state from before the capture could not be put back ({raised})") from error
 
