@@ -76,14 +76,21 @@ def may_be_unbound(value: Any) -> bool:
 _UNBOUND = Known(MISSING)
 
 
-def leaves(value: Any) -> Iterator[Any]:
-    """What is in a value, plain containers taken apart."""
+def leaves(value: Any, around: tuple[int, ...] = ()) -> Iterator[Any]:
+    """What is in a value, plain containers taken apart; a container inside itself is looked into once.
+
+    Args:
+        value: what to take apart.
+        around: the ids of the containers that the value is in.
+    """
+    if id(value) in around:
+        return
     if is_exactly(value, (list, tuple)) or is_namedtuple_instance(value):
         for each in value:
-            yield from leaves(each)
+            yield from leaves(each, (*around, id(value)))
     elif type(value) is dict:
         for each in value.values():
-            yield from leaves(each)
+            yield from leaves(each, (*around, id(value)))
     elif type(value) is slice:
         yield from (value.start, value.stop, value.step)
     else:
