@@ -62,7 +62,7 @@ class Context:
             len(capture.iterators.advances),
             capture.iterators.count,
             len(capture.begun),
-            len(capture.learned),
+            len(capture.deductions.learned),
             capture.memory.as_now(locals_of_users(capture)),
             journal.midway.copy(),
             dict(capture.stale),
@@ -105,7 +105,7 @@ class Checkpoint:
         self.session.region.rollback(self.region)
         del self.session.splits[self.splits :]
         self.session.watch.forget(self.decisions)
-        del self.session.learned[self.learned :]
+        del self.session.deductions.learned[self.learned :]
 
 
 class Unstageable(Exception):

@@ -18,6 +18,13 @@ from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
 _BY_SYMBOL = ("var_to_range", "var_to_range_sloc", "replacements", "replacements_slocs", "deferred_runtime_asserts")
 _WHOLE = ("axioms", "divisible")
+_LEARNING: tuple[Any, ...] = (
+    ShapeEnv.guard_or_defer_runtime_assert,
+    ShapeEnv._inner_evaluate_expr,
+    ShapeEnv._maybe_guard_rel,
+    ShapeEnv.constrain_symbol_range,
+)
+"""What learns of sizes when it is asked, and by torch's doing only the first time that it is asked the same."""
 
 
 @contextlib.contextmanager
@@ -258,4 +265,6 @@ def _tell_that_it_changed(environment: ShapeEnv) -> None:
     environment._version_counter += 1
     environment._prev_cache_key = environment._get_key()
     environment.fake_tensor_cache.clear()
+    for remembering in _LEARNING:
+        remembering.cache_clear()
     ShapeEnv._maybe_guard_rel.cache_clear()  # what has been learned once would not be learned again

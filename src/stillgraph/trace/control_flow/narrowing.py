@@ -18,47 +18,17 @@ from stillgraph.program.facts.info import info
 from stillgraph.program.operations import is_unbound
 from stillgraph.program.types import JoinFailure, ListType, TableType, Type
 from stillgraph.trace.code.signals import Diverged
+from stillgraph.trace.control_flow.deductions import Deductions, version
+from stillgraph.trace.control_flow.joined.leaves import DEAD
 from stillgraph.trace.control_flow.joined.unjoined import Picked, Unjoined, alternatives, is_leaf
+from stillgraph.trace.control_flow.origins import UNTOLD, Origin, Origins
 from stillgraph.trace.control_flow.raising import emit_raise
 from stillgraph.trace.control_flow.staging import branch
 from stillgraph.trace.graph.recorder import Recorder
-from stillgraph.trace.graph.region import Region
 from stillgraph.trace.heap.exits import Return
 from stillgraph.trace.heap.places import MISSING
-from stillgraph.trace.values.numbers import StagedNumber, plain
+from stillgraph.trace.values.numbers import StagedBool, StagedNumber, plain
 from stillgraph.trace.values.several import in_graph
-
-
-@dataclass(frozen=True, eq=False)
-class _Follows:
-    """Where ``condition`` is ``when``, so is ``flag``; if ``when`` is None, the one is always the other's opposite."""
-
-    condition: Any
-    flag: Any
-    when: bool | None
-    version: int | None  # of a condition that is a tensor: it says nothing any more once it has been written
-
-    @property
-    def holds(self) -> bool:
-        """Whether the condition is still what it was."""
-        return self.version == _version(self.condition)
-
-
-def _version(condition: Any) -> int | None:
-    """How often a tensor has been written, as autograd counts it; None of what is none, or is of inference mode."""
-    if not isinstance(condition, torch.Tensor):
-        return None
-    with torch._C.DisableTorchFunction():
-        return None if condition.is_inference() else condition._version
-
-
-@dataclass(frozen=True, eq=False)
-class _Learned:
-    """A condition that is decided from some point of a region on: where it is not, the program has raised."""
-
-    flag: Any
-    region: Region
-    value: bool
 
 
 def is_optional(value: Any) -> bool:
@@ -74,6 +44,29 @@ def may_be_unbound(value: Any) -> bool:
 
 
 _UNBOUND = Known(MISSING)
+
+
+@dataclass(frozen=True)
+class _Question:
+    """Something that is asked of a value: by which operation, and what the answer is for a side of a branch."""
+
+    function: Callable[..., Any]
+    more: tuple[Any, ...]
+    of_side: Callable[[Any], bool | None]
+
+
+def _side_is_none(side: Any) -> bool | None:
+    if side is MISSING or side is DEAD or is_optional(side) or may_be_unbound(side):
+        return None
+    return side is None
+
+
+def _side_is_unbound(side: Any) -> bool | None:
+    return None if side is DEAD or may_be_unbound(side) else side is MISSING
+
+
+_IS_NONE = _Question(operator.is_, (None,), _side_is_none)
+_IS_UNBOUND = _Question(is_unbound, (), _side_is_unbound)
 
 
 def leaves(value: Any, around: tuple[int, ...] = ()) -> Iterator[Any]:
@@ -116,9 +109,8 @@ class Narrowing(Recorder):
 
     def __init__(self, lift: Callable[[torch.Tensor], Any], demanded: Callable[[Any, str], Any]) -> None:
         super().__init__(lift, demanded)
-        self._taken: dict[int, bool] = {}  # the staged conditions in whose arms we are, and which arm it is
-        self.learned: list[_Learned] = []
-        self._follows: dict[int, list[_Follows]] = {}  # by a condition: what else is decided with it
+        self.deductions = Deductions()
+        self._origins = Origins(self.deductions)
         self._certain: dict[int, tuple[Any, bool, int | None]] = {}  # values whose truth is known, how, and versions
         self._choices: dict[int, tuple[Any, tuple[int, ...]]] = {}  # by a number: it, and which it may be
         self._entries: dict[Known, int] = {}
@@ -131,68 +123,50 @@ class Narrowing(Recorder):
     @contextlib.contextmanager
     def assuming(self, predicate: Any, taken: bool) -> Iterator[None]:
         """As `Recorder.assuming`: a value that depends on the condition is the one of its two values."""
-        before = dict(self._taken)
-        conditions = self._conditions(predicate, taken)
-        self._taken = {id(condition): value for condition, value in conditions} | before
-        try:
-            with self.symbolic.learned_inside():
-                for condition, value in conditions:
-                    self.symbolic.assume(plain(condition), value)
-                yield
-        finally:
-            self._taken = before
+        with self.deductions.assuming(predicate, taken) as conditions, self.symbolic.learned_inside():
+            for condition, value in conditions:
+                self.symbolic.assume(plain(condition), value)
+            yield
 
     def learn(self, predicate: Any, taken: bool) -> None:
         """As `Recorder.learn`."""
-        for condition, value in self._conditions(predicate, taken):
-            self.learned.append(_Learned(condition, self.region, value))
+        for condition, value in self.deductions.learn(predicate, taken, self.region):
             self.symbolic.assume(plain(condition), value)
 
     def decided(self, flag: Any) -> bool | None:
         """As `Recorder.decided`."""
-        known = self._taken.get(id(flag))
-        if known is not None:
-            return known
-        for each in self.learned:
-            if each.flag is flag and _is_within(self.region, each.region):
-                return each.value
-        return None
-
-    def _conditions(self, predicate: Any, taken: bool) -> list[tuple[Any, bool]]:
-        """The conditions that are decided with one, and how."""
-        found: dict[int, tuple[Any, bool]] = {}
-        queue = [(predicate, taken)]
-        while queue:
-            condition, value = queue.pop()
-            if id(condition) in found:
-                continue
-            found[id(condition)] = condition, value
-            for follows in self._follows.get(id(condition), ()):
-                if follows.holds and (follows.when is None or follows.when is value):
-                    queue.append((follows.flag, not value if follows.when is None else value))
-        return list(found.values())
+        return self.deductions.decided(flag, self.region)
 
     def implies(self, result: Any, when: bool, flag: Any) -> None:
         """As `Recorder.implies`."""
-        self._follows.setdefault(id(result), []).append(_Follows(result, flag, when, _version(result)))
+        self.deductions.implies(result, when, flag, when)
+
+    def came_from(self, value: Any, condition: Any, written: int | None, sides: tuple[Any, Any]) -> None:
+        """As `Recorder.came_from`."""
+        self._origins.tell(Origin(value, condition, written, sides))
+
+    def constant_here(self, value: Any) -> Any:
+        """As `Recorder.constant_here`."""
+        decided = self.decided(value) if isinstance(value, StagedBool) else None
+        told = self._origins.constant(value, self.region) if decided is None else decided
+        return value if told is UNTOLD else told
 
     def is_certainly(self, value: Any, truth: bool) -> None:
         """As `Recorder.is_certainly`."""
-        self._certain[id(value)] = value, truth, _version(value)
+        self._certain[id(value)] = value, truth, version(value)
 
     def known_truth(self, value: Any) -> bool | None:
         """As `Recorder.known_truth`."""
         known = self._certain.get(id(value))
-        return known[1] if known is not None and known[2] == _version(value) else None
+        return known[1] if known is not None and known[2] == version(value) else None
 
     def opposite(self, flag: Any) -> Any:
         """As `Recorder.opposite`, and remember that each is the other's."""
-        for follows in self._follows.get(id(flag), ()):
-            if follows.when is None and self.region.holds(follows.flag):
-                return follows.flag
+        known = self.deductions.opposite(flag, self.region)
+        if known is not None:
+            return known
         result = super().opposite(flag)
-        for condition, other in ((result, flag), (flag, result)):
-            self._follows.setdefault(id(condition), []).append(_Follows(condition, other, None, _version(condition)))
+        self.deductions.are_opposites(result, flag)
         return result
 
     # ---- values that are one of a table of constants
@@ -279,7 +253,7 @@ class Narrowing(Recorder):
         """``value is None``: a plain truth value where that is known, otherwise a staged one."""
         if not is_optional(value):
             return value is None
-        return self._asked(self._absences, operator.is_, value, None)
+        return self._asked(_IS_NONE, self._absences, value)
 
     def unboundness(self, value: Any) -> Any:
         """Whether the variable with a value has none on the path taken: plain where that is known, otherwise staged."""
@@ -287,7 +261,7 @@ class Narrowing(Recorder):
             return False
         if isinstance(value, Picked):
             return self.is_entry(value.stillgraph_number(), _UNBOUND)
-        return self._asked(self._unbound, is_unbound, value)
+        return self._asked(_IS_UNBOUND, self._unbound, value)
 
     def asked_unboundness(self, value: Any) -> Any:
         """As `Recorder.asked_unboundness`."""
@@ -298,21 +272,27 @@ class Narrowing(Recorder):
         """As `Recorder.known_unboundness`."""
         if isinstance(value, Picked):
             return None if self.possible_entries(value.stillgraph_number(), (_UNBOUND,)) else False
-        known = self._unbound.get(id(value))
-        return None if known is None else self.decided(known[1])
+        return self._known(_IS_UNBOUND, self._unbound, value)
 
-    def _asked(self, asked: dict[int, tuple[Any, Any]], question: Callable[..., Any], value: Any, *more: Any) -> Any:
+    def _known(self, question: _Question, asked: dict[int, tuple[Any, Any]], value: Any) -> bool | None:
+        known = asked.get(id(value))
+        decided = None if known is None else self.decided(known[1])
+        return self._origins.answer(value, question.of_side, self.region) if decided is None else decided
+
+    def _asked(self, question: _Question, asked: dict[int, tuple[Any, Any]], value: Any) -> Any:
+        told = self._known(question, asked, value)
+        if told is not None:
+            return told
         known = asked.get(id(value))
         if known is None or not self.region.holds(known[1]):
-            flag = self.fresh_result(bool, self.emit("call_function", question, (value, *more), {}))
+            flag = self.fresh_result(bool, self.emit("call_function", question.function, (value, *question.more), {}))
+            self._origins.connect(value, question.of_side, flag)
             known = asked[id(value)] = value, flag
-        decided = self.decided(known[1])
-        return known[1] if decided is None else decided
+        return known[1]
 
     def known_absence(self, value: Any) -> bool | None:
         """As `Recorder.known_absence`."""
-        known = self._absences.get(id(value)) if is_optional(value) else None
-        return None if known is None else self.decided(known[1])
+        return self._known(_IS_NONE, self._absences, value) if is_optional(value) else None
 
     def may_be_none(self, value: Any) -> bool:
         """Whether a staged value may be ``None`` where we are."""
@@ -359,13 +339,3 @@ class Narrowing(Recorder):
         exit = branch(self, condition, lambda: Return(then()), lambda: Return(otherwise()), (), ())
         assert exit is not None
         return exit.value
-
-
-def _is_within(region: Region, outer: Region) -> bool:
-    each: Region | None = region
-    while each is not None:
-        if each is outer:
-            return True
-        each = each.parent
-    return False
-

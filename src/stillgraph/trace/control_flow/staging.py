@@ -18,6 +18,7 @@ from stillgraph.program.facts.info import like
 from stillgraph.program.types import JoinFailure, Type
 from stillgraph.trace.code.signals import Diverged
 from stillgraph.trace.control_flow.arms import Arm, continue_arm, run_arm
+from stillgraph.trace.control_flow.deductions import version
 from stillgraph.trace.control_flow.joined.join import Joiner
 from stillgraph.trace.control_flow.joined.join_errors import named, quoted, refuse_join
 from stillgraph.trace.control_flow.joined.leaves import DEAD, Pair
@@ -65,7 +66,7 @@ def branch(
     Returns:
         The joined exit, or None when control certainly goes on. When ``rest`` was given it has been run.
     """
-    mark = recorder.symbolic.mark
+    mark, asked = recorder.symbolic.mark, version(predicate)
     noted = [*variables, *dropped]
     ran: list[tuple[Block, ...]] = [(then,), (orelse,)]
     with recorder.assuming(predicate, True):
@@ -79,7 +80,7 @@ def branch(
                 with recorder.assuming(predicate, arm is left):
                     continue_arm(recorder, arm, _after(recorder, arm.exit, rest, variables), noted)
         rest = None
-    emit = functools.partial(_emit_cond, recorder, predicate, left, right, written)
+    emit = functools.partial(_emit_cond, recorder, predicate, asked, left, right, written)
     at_the_end = functools.partial(_at_the_end, recorder, predicate)
     paths = functools.partial(at_the_end, True, left), functools.partial(at_the_end, False, right)
     lines = assigned_by(*ran[0]), assigned_by(*ran[1])
@@ -218,15 +219,21 @@ def _places(
 
 
 def _emit_cond(
-    recorder: Recorder, predicate: Any, left: Arm, right: Arm, written: str, joiner: Joiner
+    recorder: Recorder, predicate: Any, asked: int | None, left: Arm, right: Arm, written: str, joiner: Joiner
 ) -> list[Any]:
-    """The values of the joined leaves; those that merely repeat the condition are taken from it."""
+    """The values of the joined leaves; those that merely repeat the condition are taken from it.
+
+    The version of a condition that is a tensor, where the branch asks it, is ``asked``.
+    """
     flag = functools.cache(lambda: _as_flag(recorder, predicate))
     known = {index: _repeats(recorder, flag, pair) for index, pair in enumerate(joiner.pairs)}
     pairs = [pair for index, pair in enumerate(joiner.pairs) if known[index] is None]
     if not pairs and left.region.is_empty and right.region.is_empty:
         return list(known.values())
-    made = iter(_emit_arms(recorder, predicate, left, right, written, pairs))
+    values = _emit_arms(recorder, predicate, left, right, written, pairs)
+    for value, pair in zip(values, pairs):
+        recorder.came_from(value, predicate, asked, (pair.left, pair.right))
+    made = iter(values)
     return [next(made) if known[index] is None else known[index] for index in range(len(joiner.pairs))]
 
 

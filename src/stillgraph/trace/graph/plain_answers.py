@@ -143,6 +143,20 @@ class PlainAnswers(TorchFunctionMode):
         """How a staged condition is decided where we are; None if only the run knows."""
         return None
 
+    def came_from(self, value: Any, condition: Any, written: int | None, sides: tuple[Any, Any]) -> None:
+        """Told which values of its two arms a branch hands out as one.
+
+        Args:
+            value: what it hands out.
+            condition: of the branch.
+            written: how often a condition that is a tensor had been written when the branch asked it.
+            sides: what the arm of a true condition leaves, and the other.
+        """
+
+    def constant_here(self, value: Any) -> Any:
+        """A constant for a staged value that is it on the path being recorded; any other value itself."""
+        return value
+
     def learn(self, predicate: Any, taken: bool) -> None:
         """Told that from here on a staged condition is decided: where it is not, the program has raised."""
 

@@ -103,6 +103,8 @@ class Joiner:
         if stale is not None:
             return lambda _: stale
         left, right = (self._as_its_path_knows(value, side) for side, value in enumerate((left, right)))
+        if same_constant(left, right):
+            return lambda _: left
         try:
             return self._join_unlike(left, right, place)
         except JoinFailure as failure:
@@ -363,7 +365,7 @@ class Joiner:
         """A value without what it cannot be at the end of its path: one that it is on other paths alone, or None."""
         if self._absence(value, side) is True:
             return None
-        if self.paths is None or not issubclass(type(value), Unjoined) or is_lost(value):
+        if self.paths is None or not (is_leaf(value) or issubclass(type(value), Unjoined)) or is_lost(value):
             return value
         with self.paths[side]():
             return narrowed(self.recorder, value)

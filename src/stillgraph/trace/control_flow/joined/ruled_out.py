@@ -21,7 +21,7 @@ Met = tuple[Any, Any, Any]
 
 
 def narrowed(recorder: Recorder, value: Any) -> Any:
-    """A value as it can be where the recorder is: the alternative that is decided, the constants that are left."""
+    """A value as it can be where the recorder is: the one that is decided, or the constants that are left."""
     while type(value) is Unjoined and not is_lost(value):
         taken = recorder.decided(alternatives(value).flag)
         if taken is None:
@@ -29,7 +29,7 @@ def narrowed(recorder: Recorder, value: Any) -> Any:
         value = alternatives(value).left if taken else alternatives(value).right
     if type(value) is Picked:
         return value.of(recorder.possible_entries(value.stillgraph_number(), value.stillgraph_known()))
-    return value
+    return recorder.constant_here(value)
 
 
 def rule_out(
