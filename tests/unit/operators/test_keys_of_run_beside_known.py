@@ -268,7 +268,7 @@ def exchanged(row: Tensor) -> Any:
     values: Any = collections.defaultdict(list)
     for k, i in enumerate(row.tolist()):
         places[i] = places.get(i, []) + [k]  # noqa: RUF005
-        values[i] = values[i] + [row[k] * 2.0]  # noqa: RUF005
+        values[i] = values[i] + [row[k] * 2.0]
     return places, {key: torch.stack(held).sum() for key, held in values.items()}, [len(v) for v in places.values()]
 
 
