@@ -164,7 +164,6 @@ REFUSED = (
     lambda held, n: held.update({"a": 1}) or held,
     lambda held, n: list(set(held)),
     lambda held, n: held == {1: 2},
-    lambda held, n: held.popitem(),
 )
 
 

@@ -60,6 +60,8 @@ ANSWERED: dict[str, Callable[[Tensor], Any]] = {
     "set of rows": lambda x: (set(int(v) for v in x if v > 1), set(map(int, x))),  # noqa: C401
     "set of texts": lambda x: [[len(t), "a" in t, "b" in t] for t in _texts(x)],
     "tensor": lambda x: torch.tensor(sorted(s(x))),
+    "popitem": lambda x: d(x).popitem(),
+    "Counter": lambda x: collections.Counter(d(x)),
 }
 def added(x: Tensor) -> set[int]:
     found: set[int] = set()
@@ -92,13 +94,11 @@ REFUSED: dict[str, Callable[[Tensor], Any]] = {
     "d.keys() == t": lambda x: d(x).keys() == {1, 2},
     "max(s)": lambda x: max(s(x)),
     "list(s)": lambda x: list(s(x)),
-    "popitem": lambda x: d(x).popitem(),
     "fromkeys": lambda x: dict.fromkeys(x.tolist(), 0),
     "pickle": lambda x: pickle.dumps(d(x)),
     "json": lambda x: json.dumps(d(x)),
     "f-string": lambda x: f"{d(x)}",
     "str": lambda x: str(s(x)),
-    "Counter": lambda x: collections.Counter(d(x)),
     "in a list": lambda x: s(x) in [{1}, {1, 2}],
     "frozenset": lambda x: frozenset(map(int, x)),
     "hash": lambda x: hash(frozenset(s(x))),

@@ -18,13 +18,16 @@ from stillgraph.trace.heap.exits import BREAK, CONTINUE, Exit
 from stillgraph.trace.heap.places import Variable
 
 
-def loop(frame: Frame, header: int, stops: Stops) -> tuple[bool, Exit | None]:
-    """Run a loop; whether the block was left in it, and how."""
+def loop(frame: Frame, header: int, stops: Stops, place: int) -> tuple[bool, Exit | None]:
+    """Run a loop; whether the block was left in it, and how.
+
+    ``place`` is an instruction that is protected by what is around the loop.
+    """
     with inside(frame, header, is_loop=True):
-        return _loop(frame, header, stops)
+        return _loop(frame, header, stops, place)
 
 
-def _loop(frame: Frame, header: int, stops: Stops) -> tuple[bool, Exit | None]:
+def _loop(frame: Frame, header: int, stops: Stops, place: int) -> tuple[bool, Exit | None]:
     found = frame.prepared.flow.loop(header)
     each = frame.prepared.decoded.instructions[header]
     is_for = each.name == "FOR_ITER"
@@ -43,23 +46,34 @@ def _loop(frame: Frame, header: int, stops: Stops) -> tuple[bool, Exit | None]:
     context = Context(capturing(), keeps, drops)
     if frame.segment is not None:
         context.nested = _MOST_NESTED
+    line = _line(frame, header, place)
     start = frame.state
     if is_for:
         iteration: Iteration = frame.peek()
-        with under_handlers(frame, header):
-            exit = frame.act(capture_for, context, iteration.values, _body(frame, header, start, inner))
+        with under_handlers(frame, place):
+            exit = line(capture_for, (context, iteration.values, _body(frame, header, start, inner)), {})
         frame.states[each.argument] = replace(start, depth=start.depth - 1)
         ordered.append((each.argument, None))
     else:
         go_on = Variable("whether the loop goes on", False)
         context.keeps.append(go_on)
         test, body = _asking(frame, header, start, go_on), _body(frame, header, start, inner)
-        with under_handlers(frame, header):
-            exit = frame.act(capture_while, context, test, body)
+        with under_handlers(frame, place):
+            exit = line(capture_while, (context, test, body), {})
         if ends is not None:
             frame.states[ends] = start
-    frame.line("call", header)(_note_unrolled, ("for" if is_for else "while", context), {})
-    return behind(frame, exit, ordered, stops, header)
+    line(_note_unrolled, ("for" if is_for else "while", context), {})
+    return behind(frame, exit, ordered, stops, place)
+
+
+def _line(frame: Frame, header: int, place: int) -> Callable[..., Any]:
+    """What stands where the loop does, for a call: no ``try`` that its body begins with is around it."""
+    before = frame.staged
+    frame.staged = before | (frame.prepared.tries_around(header) - frame.prepared.tries_around(place))
+    try:
+        return frame.line("call", header)
+    finally:
+        frame.staged = before
 
 
 def _asking(frame: Frame, header: int, start: State, go_on: Variable) -> Callable[[], Any]:

@@ -60,7 +60,8 @@ def structure_at(frame: Frame, index: int, started: bool = False) -> tuple[Struc
     if loop_here is not None:
         is_for = prepared.decoded.instructions[index].name == "FOR_ITER"
         is_begun = is_for and not (isinstance(frame.peek(), Iteration) and not frame.peek().begun)
-        return None if is_begun else (loop, index)
+        place = inner[0].outer if inner else index  # a ``try`` that its body begins with is not around it
+        return None if is_begun else (functools.partial(loop, place=place), place)
     if started or prepared.decoded.instructions[index].name != "BEFORE_WITH":
         return None
     protected = prepared.withs[index]

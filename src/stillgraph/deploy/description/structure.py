@@ -36,6 +36,7 @@ from stillgraph.program.outputs import (
     Same,
     Shared,
     Template,
+    has_table,
 )
 from stillgraph.program.program import Program
 from stillgraph.program.sources import Argument, Attribute, Item, Source
@@ -154,6 +155,7 @@ def encode_result(template: Template, receiver: int = 0) -> Json:
     A list of which only the run knows the length is one output for each column: a tensor with a row for each element.
     A column of tensors whose sizes differ is two: all elements one behind another, and a row of sizes for each.
     One of a table of constants is the number of its entry, and the table is here.
+    A dict or set whose keys only the run knows has a list of them for its child, and a dict then one of its values.
     What may be ``None`` has an output behind it that tells whether it is, a number whose type depends on the path one
     that tells the type (`operations.kind_code`).
 
@@ -186,8 +188,9 @@ def _encode(template: Template, numbers: Iterator[int], receiver: int) -> Json:
             return {"one of": at, "entries": table}
         case Container(type=kind, context=context, children=children) if kind not in BOUND:
             parts = [_encode(child, numbers, receiver) for child in children]
-            keys = _keys(kind, context)
-            return {"container": class_name(kind), "keys": keys, "children": parts}
+            if kind not in _KEYED or not has_table(context):
+                return {"container": class_name(kind), "keys": _keys(kind, context), "children": parts}
+            return {"container": class_name(kind), "keys": None, "columns": True, "children": parts}
         case Instance(type=kind, attributes=attributes):
             parts = [_encode(value, numbers, receiver) for _, value in attributes]
             return {"instance": class_name(kind), "keys": [name for name, _ in attributes], "children": parts}
@@ -210,6 +213,9 @@ def _shown(template: Template) -> str:
     if isinstance(template, Constant):
         return f"{template.value!r} ({type(template.value).__name__})"[:200]
     return str(template)
+
+
+_KEYED = (dict, set, frozenset, OrderedDict, defaultdict, Counter)
 
 
 def _keys(kind: type, context: Any) -> list[Json] | None:
@@ -308,6 +314,8 @@ _PLAIN: dict[str, Callable[[list[Any]], Any]] = {
 
 def _container(data: Json, children: list[Any]) -> Any:
     name, keys = data["container"], data["keys"]
+    if data.get("columns"):  # of the keys of a dict or set, and of its values
+        keys, children = children[0], children[-1]
     if name in _PLAIN:
         return _PLAIN[name](children)
     kind = loaded_class(name)

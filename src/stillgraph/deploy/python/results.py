@@ -39,6 +39,7 @@ from stillgraph.program.outputs import (
     Same,
     Shared,
     Template,
+    has_table,
 )
 from stillgraph.program.sources import Argument
 from stillgraph.runtime.native.template_nodes import Nodes
@@ -192,7 +193,7 @@ class Results:
         if kind is dict:
             return self._dict(context, children)
         if kind in (set, frozenset):
-            return f"{kind.__name__}({one})"
+            return f"{kind.__name__}({children[0] if has_table(context) else one})"
         if kind is slice or kind is complex:
             return f"{kind.__name__}({listed})"
         if kind is torch.Size:
@@ -213,6 +214,8 @@ class Results:
         raise self._refused(f"no form for a '{kind.__qualname__}'; return a tuple, a dict or a dataclass")
 
     def _dict(self, keys: Any, children: list[str]) -> str:
+        if has_table(keys):
+            return f"dict(zip({', '.join(children)}))"
         pairs = (
             child if child.startswith("**") else f"{self.spelling.literal(key)}: {child}"
             for key, child in zip(keys, children, strict=True)

@@ -13,11 +13,11 @@ import torch
 from stillgraph.core.diagnostics import refuse
 from stillgraph.operators.calls.binding import is_iterable, takes_one
 from stillgraph.operators.calls.making import make, refuse_spread
-from stillgraph.operators.calls.python_functions import note_all
+from stillgraph.operators.calls.python_functions import note_all, note_read
 from stillgraph.operators.calls.ways import ANOTHER, is_staged
 from stillgraph.operators.consumers.consumers import join, known_or_list, taken
 from stillgraph.operators.consumers.sorting import sort
-from stillgraph.operators.containers import entries, tables
+from stillgraph.operators.containers import entries, table_methods, tables
 from stillgraph.operators.containers.drawing import drawn, listed
 from stillgraph.operators.elements import lists
 from stillgraph.operators.elements.indices import as_index
@@ -105,9 +105,11 @@ def _of_elements(capture: Session, method: Method, args: Args, kwargs: Keywords)
 
 
 def _of_no_container(capture: Session, method: Method, args: Args, kwargs: Keywords) -> Any:
-    if not isinstance(method, BuiltinMethodType) or not is_torch_builtin(method):
+    if isinstance(method, BuiltinMethodType) and is_torch_builtin(method):
+        note_read(args)  # torch's own functions change no list that they are given
+    else:
         refuse_spread(method, args)
-    note_all(args)
+        note_all(args)
     refuse_hidden_state(method)
     before_method(capture, method, args, kwargs)
     if isinstance(method.__self__, contextvars.ContextVar):
@@ -243,9 +245,9 @@ def _get(capture: Session, method: Method, args: Args, kwargs: Keywords) -> Any:
 
 
 def _by_table(capture: Session, method: Method, args: Args, kwargs: Keywords) -> Any:
-    if kwargs or not tables.takes(method.__self__, method.__name__, args):
+    if kwargs.keys() - {"last"} or not table_methods.takes(method.__self__, method.__name__, args):
         return ANOTHER
-    return tables.call_method(capture, method.__self__, method.__name__, args)
+    return table_methods.call_method(capture, method.__self__, method.__name__, args, kwargs)
 
 
 def _of_entries(capture: Session, method: Method, args: Args, kwargs: Keywords) -> Any:

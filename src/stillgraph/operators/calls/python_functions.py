@@ -133,9 +133,15 @@ def _context_manager(function: FunctionType) -> FunctionType | None:
 
 def note_all(args: tuple[Any, ...]) -> None:
     """To be called before code that is not rewritten gets containers which it might change, and objects it may read."""
-    capture = session()
     for argument in args:
         note_contents(argument, certain=False)
+    note_read(args)
+
+
+def note_read(args: tuple[Any, ...]) -> None:
+    """To be called before code that is not rewritten gets objects which it may read."""
+    capture = session()
+    for argument in args:
         if capture is not None and not isinstance(argument, _NOT_LOOKED_INTO):
             capture.reads.whole[id(argument)] = argument
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from collections import Counter
 from collections.abc import Callable
 from types import FunctionType
 from typing import Any
@@ -15,7 +16,7 @@ from stillgraph.operators.dispatch import call, not_
 from stillgraph.operators.elements.indices import counted
 from stillgraph.trace.capture.session import session
 from stillgraph.trace.control_flow.joined.unjoined import Unjoined
-from stillgraph.trace.values.entries import refuse_operator
+from stillgraph.trace.values.entries import container_of, refuse_operator
 from stillgraph.trace.values.number_operands import base_value
 from stillgraph.trace.values.numbers import Staged, StagedNumber, by_method, kind_of
 from stillgraph.trace.values.operands import require_one_kind
@@ -62,13 +63,20 @@ def binary(symbol: str, plain: Callable[[Any, Any], Any]) -> Callable[[Any, Any]
             return plain(left, right)
         if symbol == "*":
             left, right = counted(capture, left, right)
-        mine, other = method_of(left, name), method_of(right, reflected)
+        mine, other = method_of(left, name) or _of_counter(left, right, name), method_of(right, reflected)
         if (mine is None and other is None) or (symbol == "%" and isinstance(left, (str, bytes))):
             refuse_operator(symbol, left, right)
             return plain(left, right)
         return _binary(symbol, left, right, mine, other)
 
     return apply
+
+
+def _of_counter(left: Any, right: Any, name: str) -> FunctionType | None:
+    """Python's own method of a ``Counter``, to be followed where only the run knows what is counted."""
+    counters = isinstance(left, Counter) and isinstance(right, Counter)
+    method = class_member(type(left), name) if counters and (container_of(left) or container_of(right)) else None
+    return method if isinstance(method, FunctionType) else None
 
 
 def by_methods(symbol: str, left: Any, right: Any, in_place: bool) -> bool:

@@ -257,6 +257,10 @@ def made(kind: type, args: tuple[Any, ...], kwargs: dict[str, Any], *, apart: bo
 
     ``apart``: elements are to be put in one after another in any case, for only the run knows which of them are one.
     """
+    if kind is collections.Counter and args:
+        counter = collections.Counter[Any]()
+        call(collections.Counter.update, counter, *args, **kwargs)
+        return counter
     name = _MADE_BY.get(kind)
     if name is None or not args:
         return None

@@ -16,7 +16,7 @@ from stillgraph.core.parcel import Parcel
 from stillgraph.operators.conditions.methods import method_of
 from stillgraph.operators.containers.iterables import as_sequence
 from stillgraph.operators.containers.sequences import Indexed, StagedEntries
-from stillgraph.operators.containers.tables import Items, Keys, Values
+from stillgraph.operators.containers.table_methods import Items, Keys, Values
 from stillgraph.operators.elements import lists
 from stillgraph.trace.capture.session import Session, session
 from stillgraph.trace.code.signals import Diverged

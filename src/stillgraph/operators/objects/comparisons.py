@@ -22,6 +22,7 @@ from stillgraph.operators.conditions.truth import truth_number
 from stillgraph.operators.containers import entries, tables
 from stillgraph.operators.containers.drawing import drawn
 from stillgraph.operators.containers.sequences import Listed, StagedEntries
+from stillgraph.operators.containers.table_methods import Items
 from stillgraph.operators.dispatch import call
 from stillgraph.operators.each import Case, of_each
 from stillgraph.operators.elements import lists
@@ -40,7 +41,7 @@ from stillgraph.trace.control_flow.unknown import refuse_unknown
 from stillgraph.trace.guards.one_object import is_told_by_identity, is_told_by_value
 from stillgraph.trace.heap.identities import Origin
 from stillgraph.trace.values.caught import Caught, CaughtPart
-from stillgraph.trace.values.entries import container_of, find, holds_unknown, some_keys, table_of
+from stillgraph.trace.values.entries import container_of, find, holds_unknown, some_keys
 from stillgraph.trace.values.number_operands import UNEQUAL, equal_number
 from stillgraph.trace.values.numbers import Staged, StagedBool, StagedNumber, is_number, is_of_numpy, kinds_of
 from stillgraph.trace.values.operands import unsupported
@@ -226,7 +227,7 @@ def _comparable(left: Any, right: Any) -> Any:
     if holds_unknown(left) or holds_unknown(right):
         unknown = next(side for side in (left, right) if holds_unknown(side))
         raise refuse_unknown("SG211", f"{called(unknown)}, {some_keys(unknown)}, is compared", unknown)
-    if isinstance(left, (Listed, tables.Items)) or isinstance(right, (Listed, tables.Items)):
+    if isinstance(left, (Listed, Items)) or isinstance(right, (Listed, Items)):
         raise refuse("SG211", "keys or values that only the run knows are compared", location=here())
     if isinstance(left, torch.Size) or isinstance(right, torch.Size):  # which is equal to a tuple
         left, right = (tuple(side) if isinstance(side, torch.Size) else side for side in (left, right))
@@ -291,12 +292,10 @@ def in_(item: Any, container: Any) -> Any:
         return lists.contains(capture, container, item)
     if isinstance(container, (list, tuple, dict, set, frozenset)) and holds_unknown(item):
         raise refuse("SG211", "a dict or set is looked for that has a key on some paths only", location=here())
-    if isinstance(container, (dict, set, frozenset)) and (
-        table_of(container) is not None or (isinstance(item, tuple) and tables.is_by_table(container, item))
-    ):
-        return tables.has(capture, container, item)
     if entries.is_staged_key(container, item):
         return entries.has(capture, container, item)
+    if tables.is_by_table(container, item):
+        return tables.has(capture, container, item)
     if class_member(type(container), "__contains__") is None:
         if isinstance(container, Iterator):
             return _drawn_until_found(item, container)

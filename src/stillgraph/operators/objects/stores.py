@@ -68,8 +68,8 @@ def promote_item(capture: Session, target: Any, key: Any, value: Any) -> None:
 
 
 _ONE_EACH = (
-    "Change each by its own name, in a branch of its own: if ...: a.append(v), else: b.append(v). The keys of a "
-    "defaultdict have to be made before the branch or loop: d[key] = []."
+    "Change each by its own name, in a branch of its own: if ...: a.append(v), else: b.append(v). "
+    "What a dict holds by a key is not changed but exchanged: d[key] = d.get(key, []) + [v]."
 )
 
 

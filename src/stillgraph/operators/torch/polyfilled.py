@@ -17,6 +17,7 @@ from stillgraph.operators.elements import lists
 from stillgraph.operators.objects.stores import CONTAINERS, note_contents
 from stillgraph.polyfills.checks import POLYFILLS as CHECKS
 from stillgraph.polyfills.control_flow import POLYFILLS as CONTROL_FLOW
+from stillgraph.polyfills.counting import POLYFILLS as COUNTING
 from stillgraph.polyfills.given import length_hint
 from stillgraph.polyfills.ordered import POLYFILLS as ORDERED
 from stillgraph.polyfills.ordered import merge
@@ -83,7 +84,7 @@ MEANINGS: dict[Any, Callable[..., Any]] = {
     **{function: _followed(polyfill) for table in (CHECKS, CONTROL_FLOW) for function, polyfill in table.items()},
     **{
         function: _followed_unless_plain(function, polyfill)
-        for table in (ORDERED, SHAPES)
+        for table in (COUNTING, ORDERED, SHAPES)
         for function, polyfill in table.items()
     },
     heapq.merge: _merge,

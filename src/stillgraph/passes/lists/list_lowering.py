@@ -135,8 +135,15 @@ class Lowering:
     def sliced(self, rows: fx.Node, part: slice) -> fx.Node:
         """A copy of some of the rows."""
         value = value_of(rows)
+        part = slice(*(self._as_number(bound) for bound in (part.start, part.stop, part.step)))
         cut = self.emit(operator.getitem, rows, part, value=value)  # the same memory, which is what matters of it
         return self.rows("clone", cut, memory_format=torch.contiguous_format)
+
+    def _as_number(self, bound: Any) -> Any:
+        """A bound of a slice; a truth value as the number that it is."""
+        if not isinstance(bound, fx.Node) or not isinstance(value_of(bound), torch.SymBool):
+            return bound
+        return self.number("item", self.scalar(torch.scalar_tensor, bound, dtype=torch.int64))
 
     def refuse(self, message: str) -> BaseException:
         return refused(message, self.node)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import contextlib
 import operator
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -69,6 +70,15 @@ def each(
     result = StagedSpread(spread.element, tuple(made))
     recorder.identities.take_over(result, spread)
     return result
+
+
+def only_if(recorder: Recorder, value: Any, flag: Any, path: Path = contextlib.nullcontext) -> StagedSpread:
+    """What a list holds that has a value where a flag is true, and is empty elsewhere; ``path`` is where it is made."""
+    with path():
+        return each(recorder, as_spread(recorder, [value]), operator.getitem, slice(None, flag))
+
+
+Path = Callable[[], contextlib.AbstractContextManager[None]]
 
 
 def copied_into(recorder: Recorder, spread: StagedSpread) -> tuple[Any, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -44,6 +45,7 @@ from stillgraph.trace.control_flow.loop_state import (
     slots_of,
     tree_of,
 )
+from stillgraph.trace.control_flow.spreads import only_if
 from stillgraph.trace.control_flow.tables import before_unset
 from stillgraph.trace.heap.exits import Exit
 from stillgraph.trace.heap.places import MISSING, AttributePlace
@@ -178,8 +180,12 @@ def _widen_children(joiner: Joiner, state: Tree, after: Any, place: str) -> Stat
 def _covering(joiner: Joiner, state: Tree, after: Parts) -> Tree:
     """The state of a dict or set with children for the keys that an iteration leaves too."""
     if has_table(after.context) and not has_table(state.parts.context):
-        entry, _ = alike(replace(state.parts, children=tuple(map(entry_of, state.children))), after)
-        state = Tree(entry, tuple(map(Fixed, entry.children)))
+        entry, _ = alike(
+            replace(state.parts, children=tuple(map(entry_of, state.children))),
+            after,
+            *(functools.partial(only_if, joiner.recorder),) * 2,
+        )
+        state = replace(state, parts=entry, children=tuple(map(Fixed, entry.children)))
     after = alike(state.parts, after)[1]
     both = cover(replace(state.parts, children=tuple(map(as_child, state.children))), after)
     if both.is_unknown:
@@ -221,7 +227,7 @@ def _shown(state: Tree) -> tuple[Any, ...]:
 
 def _listed(joiner: Joiner, state: Tree, after: Parts, place: str) -> Listed:
     entry = [entry_of(child) for child in state.children]
-    if entry and is_empty(entry[0]):
+    if entry and (entry[0] is DEAD or entry[0] is MISSING):
         return Listed(state.parts.type, joiner.structure(after.children), entry[0], (), kept=state.kept)
     kept = leading(joiner.recorder, entry, after.children)
     kind, both, named = state.parts.type, (entry[kept:], after.children[kept:]), joiner.named(place)

@@ -15,14 +15,13 @@ import torch
 from torch.utils import _pytree
 
 from stillgraph.core.lookup import held_by_function, own_attributes
-from stillgraph.core.shown import shown_key
 from stillgraph.program.outputs import Keys
 from stillgraph.trace.fakes.symbolic import is_fake
 from stillgraph.trace.heap.exits import Exit
 from stillgraph.trace.heap.places import MISSING
 from stillgraph.trace.values.arrays import StagedArray
 from stillgraph.trace.values.complexes import StagedComplex, complex_of
-from stillgraph.trace.values.entries import KINDS_OF_DICT, Entry, dict_parts, make_dict, make_set, set_parts
+from stillgraph.trace.values.entries import KINDS_OF_DICT, Entry, dict_parts, make_dict, make_set, names_of, set_parts
 from stillgraph.trace.values.numbers import Staged
 from stillgraph.trace.values.numpy_functions import is_array
 
@@ -47,17 +46,17 @@ def split(value: Any) -> Parts | None:
         return Parts(kind, len(value), names, tuple(value), kind)
     if kind is dict:
         keys, children = dict_parts(value)
-        return Parts(dict, keys, _names(keys), children, lambda new: make_dict(keys, new))
+        return Parts(dict, keys, names_of(keys), children, lambda new: make_dict(keys, new))
     if any(kind is each for each in KINDS_OF_DICT):
         keys, children = dict_parts(value)
         context = Keys(keys, getattr(value, "default_factory", None))
-        return Parts(kind, context, _names(keys), children, lambda new: context.restore(kind, make_dict(keys, new)))
+        return Parts(kind, context, names_of(keys), children, lambda new: context.restore(kind, make_dict(keys, new)))
     if kind is set:
         keys, children = set_parts(value)
         return (
             None
             if any(map(_is_staged, keys))
-            else Parts(set, keys, _names(keys), children, lambda new: make_set(keys, new))
+            else Parts(set, keys, names_of(keys), children, lambda new: make_set(keys, new))
         )
     if kind is Entry:
         children = (value.present, value.value, value.rank)
@@ -107,10 +106,6 @@ _SLOT = type(object.__init__)
 def _is_foreign(module: str) -> bool:
     root = module.partition(".")[0]
     return (root in sys.stdlib_module_names and root != "__main__") or root in ("torch", "numpy", "stillgraph")
-
-
-def _names(keys: tuple[Any, ...]) -> tuple[str, ...]:
-    return tuple(f"[{shown_key(key)}]" for key in keys)
 
 
 def _is_staged(value: Any) -> bool:

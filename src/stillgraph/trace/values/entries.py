@@ -8,7 +8,7 @@ the container has an `Entry` in place of the value.
 from __future__ import annotations
 
 import collections
-from collections.abc import ItemsView, Sequence, ValuesView
+from collections.abc import Callable, ItemsView, Sequence, ValuesView
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -16,7 +16,7 @@ from torch.utils._pytree import is_namedtuple_instance
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.core.shown import shown_key
-from stillgraph.program.outputs import KEYS, VALUES
+from stillgraph.program.outputs import KEYS, VALUES, Column
 from stillgraph.program.types import JoinFailure
 from stillgraph.trace.code.frames import here
 from stillgraph.trace.values.number_operands import NUMBERS
@@ -267,6 +267,13 @@ def dict_parts(value: dict[Any, Any]) -> tuple[tuple[Any, ...], tuple[Any, ...]]
     return tuple(key for key, _ in pairs), tuple(child for _, child in pairs)
 
 
+def names_of(keys: Sequence[Any]) -> tuple[str, ...]:
+    """What messages append to the name of a dict or set for each of its children."""
+    if tuple(keys) == (KEYS,):
+        return ("",)
+    return tuple(f".{key.name}()" if isinstance(key, Column) else f"[{shown_key(key)}]" for key in keys)
+
+
 def make_dict(keys: Sequence[Any], children: Sequence[Any]) -> dict[Any, Any]:
     """The dict with these keys and children."""
     if tuple(keys) == (KEYS, VALUES):
@@ -330,6 +337,24 @@ def require_numbers(keys: Any) -> None:
     for key in keys:
         if not is_sought(key):
             raise JoinFailure("SG203", f"a dict or set has keys that only the run knows, and {key!r}")
+
+
+OnlyIf = Callable[[Any, Any], Any]  # what stands in a list for a value that is there where a flag is true
+
+
+def gathered(
+    keys: Sequence[Any], children: Sequence[Any], is_dict: bool, only_if: OnlyIf
+) -> tuple[list[Any], list[Any] | None]:
+    """The keys and children of a dict or set as a list of keys, and one of values; None for a set's."""
+    found: list[Any] = []
+    values: list[Any] = []
+    for key, child in zip(keys, children):
+        held = child.value if isinstance(child, Entry) else child
+        present = child.present if isinstance(child, Entry) else is_dict or child
+        if present is not False:
+            found.append(key if present is True else only_if(key, present))
+            values.append(held if present is True or not is_dict else only_if(held, present))
+    return found, values if is_dict else None
 
 
 def is_ranked(container: Any) -> bool:

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
-from stillgraph.core.shown import shown_key
 from stillgraph.program.outputs import KEYS, VALUES, Keys, has_table
 from stillgraph.program.types import JoinFailure
 from stillgraph.trace.heap.places import MISSING
 
 if TYPE_CHECKING:
     from stillgraph.trace.values.containers import Parts
-from stillgraph.trace.values.entries import KINDS_OF_DICT, Entry, make_dict, make_set, require_numbers
+from stillgraph.trace.values.entries import (
+    KINDS_OF_DICT,
+    Entry,
+    OnlyIf,
+    gathered,
+    make_dict,
+    make_set,
+    names_of,
+    require_numbers,
+)
 
 
 # ---- making two alike
@@ -21,26 +29,33 @@ def is_keyed(parts: Parts | None) -> bool:
     return parts is not None and any(parts.type is kind for kind in (dict, set, *KINDS_OF_DICT))
 
 
-def alike(first: Parts, second: Parts) -> tuple[Parts, Parts]:
+def alike(first: Parts, second: Parts, *only_if: OnlyIf) -> tuple[Parts, Parts]:
     """Parts of two dicts or sets, both as columns of keys and values where one is.
 
+    Args:
+        first, second: the parts.
+        only_if: for each of the two, what makes a list of a key that is there on some paths only; none refuses those.
+
     Raises:
-        JoinFailure: the other has keys that are no numbers, or are there on some paths only.
+        JoinFailure: the other has keys that are no numbers, or are in another order on each path.
     """
     tables = [has_table(parts.context) for parts in (first, second)]
     if tables[0] == tables[1]:
         return first, second
-    return (first, _as_table(second)) if tables[0] else (_as_table(first), second)
+    makes = only_if or (_refuse_some, _refuse_some)
+    return (first, _as_table(second, makes[1])) if tables[0] else (_as_table(first, makes[0]), second)
 
 
-def _as_table(parts: Parts) -> Parts:
+def _as_table(parts: Parts, only_if: OnlyIf) -> Parts:
     require_numbers(parts.context)
-    if any(isinstance(child, Entry) or (parts.type is set and child is not True) for child in parts.children):
-        raise JoinFailure("SG203", "a dict or set has keys that only the run knows, and one on some paths only")
-    keys = list(parts.context)
-    if parts.type is set:
-        return with_keys(parts, (KEYS,), (keys,))
-    return with_keys(parts, (KEYS, VALUES), (keys, list(parts.children)))
+    if _has_ranks(parts):
+        raise JoinFailure("SG203", "a dict has keys that only the run knows, and some in another order on each path")
+    keys, values = gathered(tuple(parts.context), parts.children, parts.type is not set, only_if)
+    return with_keys(parts, (KEYS,), (keys,)) if values is None else with_keys(parts, (KEYS, VALUES), (keys, values))
+
+
+def _refuse_some(value: Any, present: Any) -> NoReturn:
+    raise JoinFailure("SG203", "a dict or set has keys that only the run knows, and one on some paths only")
 
 
 def with_keys(parts: Parts, keys: tuple[Any, ...], children: tuple[Any, ...]) -> Parts:
@@ -52,8 +67,7 @@ def with_keys(parts: Parts, keys: tuple[Any, ...], children: tuple[Any, ...]) ->
         return context.restore(kind, made) if isinstance(context, Keys) else made
 
     now = replace(context, keys=keys) if isinstance(context, Keys) else keys
-    names = tuple(f"[{shown_key(key)}]" for key in keys)
-    return replace(parts, context=now, names=names, children=children, rebuild=rebuild)
+    return replace(parts, context=now, names=names_of(keys), children=children, rebuild=rebuild)
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,7 @@ from stillgraph.program.types import (
     TensorType,
     Type,
     join_types,
+    optional,
     table_of,
 )
 from stillgraph.trace.code.frames import here
@@ -228,6 +229,9 @@ def cover(left: Element | None, right: Element | None) -> Element | None:
     if isinstance(left, Node) and isinstance(right, Node) and _agree(left.parts, right.parts):
         children = [cover(a, b) for a, b in zip(left.children, right.children)]
         return Node(left.parts, tuple(child for child in children if child is not None))
+    for nothing, other in ((left, right), (right, left)):
+        if isinstance(nothing, Same) and nothing.value is None and isinstance(other, Leaf) and _entries(other) is None:
+            return Leaf(optional(other.type, none=True))
     first, second = _entries(left), _entries(right)
     if first is not None and second is not None:
         return Leaf(table_of(first, second))

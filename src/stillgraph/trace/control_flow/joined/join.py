@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -23,6 +24,7 @@ from stillgraph.trace.control_flow.joined.leaves import DEAD, Build, Leaves, Pai
 from stillgraph.trace.control_flow.joined.ruled_out import OnPath, narrowed
 from stillgraph.trace.control_flow.joined.unjoined import Stale, Unjoined, alternatives, is_leaf, is_lost
 from stillgraph.trace.control_flow.joined.unlike_elements import telling_elements
+from stillgraph.trace.control_flow.spreads import only_if
 from stillgraph.trace.graph.recorder import Recorder
 from stillgraph.trace.heap.assigned import Line, nowhere
 from stillgraph.trace.heap.exits import Exit
@@ -36,7 +38,6 @@ from stillgraph.trace.values.numbers import Staged, StagedNumber
 from stillgraph.trace.values.several import known_in
 
 _MOST_CHOICES = 8
-
 
 
 def same_constant(left: Any, right: Any) -> bool:
@@ -189,7 +190,8 @@ class Joiner:
             hint = TWO_TEXTS if isinstance(left, str) and isinstance(right, str) else None
             raise JoinFailure("SG203", f"{describe(left)} on one path, {describe(right)} on the other", hint)
         if is_keyed(first):
-            first, second = alike(first, second)
+            makes = (functools.partial(only_if, self.recorder, path=path) for path in self.paths or ())
+            first, second = alike(first, second, *makes)
             both = cover(first, second)
             if both.is_unknown:
                 self.recorder.before_unknown_length()

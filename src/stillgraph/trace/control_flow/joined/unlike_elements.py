@@ -23,6 +23,13 @@ _HINTS = {
 }
 
 
+_OF_DICT = "values of a dict whose keys only the run knows"
+_EXCHANGED = (
+    "Such a dict holds tensors or numbers of one kind, or lists of them: d[key] = d.get(key, []) + [v]. In place of a "
+    "set or dict by each key, use one by pairs: pairs.add((key, v)), table[key, other] = v."
+)
+
+
 @contextlib.contextmanager
 def telling_elements(
     recorder: Recorder,
@@ -45,7 +52,10 @@ def telling_elements(
     try:
         yield
     except JoinFailure as failure:
-        failure.message = failure.message.replace("elements of a list", f"elements of a {kind.__name__}")
+        elements_are = _OF_DICT if place.endswith(".values()") else f"elements of a {kind.__name__}"
+        failure.message = failure.message.replace("elements of a list", elements_are)
+        if elements_are is _OF_DICT:
+            failure.hint = failure.hint or _EXCHANGED
         found = None if failure.sides else _unlike(elements, structure_of)
         if found is None:
             raise
