@@ -260,6 +260,24 @@ def associative_scan_of_leaves(combine_fn: Any, xs: Any, additional_inputs: Any 
     return associative_scan(combined, list(xs), 0, combine_mode="generic")
 
 
+# ---- gradients
+def depending(given: Any, sources: Any) -> Any:
+    """What an operator gives, as tensors that depend on all of ``sources``: their gradients are there, 0 if need be.
+
+    To autograd an operator is one function of all that any of its paths uses.
+    """
+    return pytree.tree_map(lambda leaf: _depending(leaf, sources), given)
+
+
+def _depending(leaf: Any, sources: Any) -> Any:
+    if not isinstance(leaf, torch.Tensor) or not (leaf.is_floating_point() or leaf.is_complex()):
+        return leaf
+    for source in sources:
+        parts = torch.view_as_real(source) if source.is_complex() else source
+        leaf = leaf - parts.flatten()[:0].sum().to(leaf.dtype)  # x - 0.0 is x, its sign too
+    return leaf
+
+
 POLYFILLS: dict[Any, Callable[..., Any]] = {
     torch.cond: cond,
     cond_op: cond,

@@ -21,6 +21,7 @@ from stillgraph.operators.containers import entries, table_methods, tables
 from stillgraph.operators.containers.drawing import drawn, listed
 from stillgraph.operators.elements import lists
 from stillgraph.operators.elements.indices import as_index
+from stillgraph.operators.objects import part_by_part, searching
 from stillgraph.operators.objects.attribute_stores import del_past_class, set_past_class
 from stillgraph.operators.objects.namespaces import note_method
 from stillgraph.operators.objects.stores import (
@@ -239,6 +240,12 @@ def _look_through(capture: Session, method: Method, args: Args, kwargs: Keywords
     return ANOTHER
 
 
+def _search(capture: Session, method: Method, args: Args, kwargs: Keywords) -> Any:
+    if kwargs or not searching.is_searched(method.__self__, args):
+        return ANOTHER
+    return searching.METHODS[method.__name__](capture, method.__self__, *args)
+
+
 def _get(capture: Session, method: Method, args: Args, kwargs: Keywords) -> Any:
     is_staged_key = args and entries.is_staged_key(method.__self__, args[0])
     return entries.get(capture, method.__self__, *args) if is_staged_key else ANOTHER
@@ -260,6 +267,10 @@ def _of_entries(capture: Session, method: Method, args: Args, kwargs: Keywords) 
 
 
 def _compare_sets(capture: Session, method: Method, args: Args, kwargs: Keywords) -> Any:
+    if method.__name__ in part_by_part.METHODS and len(args) == 1:
+        sides = (method.__self__, *args)
+        if any(container_of(each) is not None for each in sides) and part_by_part.is_compared(*sides):
+            return part_by_part.METHODS[method.__name__](capture, *sides)
     if method.__name__ in ("issubset", "issuperset", "isdisjoint") or any(map(tables.is_by_table, args)):
         refuse_spread(method, args)
     return ANOTHER
@@ -297,9 +308,10 @@ _STEPS: tuple[Step, ...] = (
     Step(CONTAINERS, frozenset(MUTATORS), _note),
     Step(CONTAINERS, None, _take),  # before the container is asked: what is drawn from may change it
     Step(CONTAINERS, _names("count index remove"), _look_through),
+    Step(_OF_ELEMENTS, _names("count index remove"), _search),
     Step(dict, _names("get"), _get),
     Step(object, None, _by_table),
+    Step((set, frozenset), None, _compare_sets),  # before it is refused
     Step(object, None, _of_entries),
-    Step((set, frozenset), None, _compare_sets),
 )
 """In the order in which they are tried."""

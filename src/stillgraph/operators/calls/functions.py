@@ -39,7 +39,7 @@ from stillgraph.operators.outside.outside import OUTSIDE, at_run_time
 from stillgraph.operators.outside.randomness import RANDOMNESS
 from stillgraph.operators.python import complexes, copying
 from stillgraph.operators.python.iteration import zip_
-from stillgraph.operators.torch import checkpointing, optimizers, polyfilled, torchscript, trees
+from stillgraph.operators.torch import checkpointing, optimizers, polyfilled, torchscript, trees, whole_operators
 from stillgraph.trace.capture.concretization import ask_for_the_object
 from stillgraph.trace.capture.session import Session, session
 from stillgraph.trace.code.frames import called, here, module_here
@@ -323,6 +323,7 @@ OTHERS: dict[Any, Callable[..., Any]] = {
     **namespaces.MEANINGS,
     **trees.MEANINGS,
     **polyfilled.MEANINGS,
+    **whole_operators.MEANINGS,
     **checkpointing.MEANINGS,
     **torchscript.MEANINGS,
     torch.nn.Module.train: _train,

@@ -19,7 +19,10 @@ from stillgraph.program.operations import sort_order, sort_rows
 from stillgraph.program.types import ListType, NumberType
 from stillgraph.trace.capture.session import Session, session
 from stillgraph.trace.code.frames import here
+from stillgraph.trace.control_flow.both_sides import several_in
+from stillgraph.trace.control_flow.joined.unjoined import Unjoined
 from stillgraph.trace.values.numbers import StagedNumber, plain
+from stillgraph.trace.values.several import known_in
 
 
 def sorted_(iterable: Any, *, key: Any = None, reverse: bool = False) -> list[Any]:
@@ -31,11 +34,38 @@ def sorted_(iterable: Any, *, key: Any = None, reverse: bool = False) -> list[An
         keys = items if key is None else list_of(items, lambda item: call(key, item))
         return _spread_in_order(capture, items, keys, reverse)
     keys = items if key is None else [call(key, item) for item in items]
-    keys = _deciding(keys)
+    keys = _deciding(_ranked(capture, keys))
     leaves = torch.utils._pytree.tree_leaves(keys)
     if not any(isinstance(leaf, (torch.Tensor, StagedNumber)) for leaf in leaves):
         return [items[index] for index in sort_order(keys, reverse)]
     return [] if not items else _in_order(capture, items, keys, reverse)
+
+
+def _ranked(capture: Session, keys: list[Any]) -> list[Any]:
+    """Keys with numbers that order them in the place of texts, where paths leave one of several texts.
+
+    Raises:
+        CaptureError: a place has texts on one path and something else on another.
+    """
+    if several_in(keys) is None:
+        return keys
+    if all(type(key) is tuple for key in keys):
+        if len({*map(len, keys)}) == 1:
+            return list(zip(*(_ranked(capture, list(column)) for column in zip(*keys))))
+        raise refuse("SG301", "tuples of several lengths are sorted in which paths leave texts", location=here())
+    tables = [known_in(key) for key in keys]
+    held = [entry.value for table in tables for entry in table or ()]
+    if not all(tables) or any(type(value) is not str for value in held):
+        raise refuse("SG301", "texts that paths leave are sorted with other values", location=here())
+    ranks = {value: rank for rank, value in enumerate(sorted({*held}))}
+    return [_rank(capture, key, ranks) for key in keys]
+
+
+def _rank(capture: Session, key: Any, ranks: dict[str, int]) -> Any:
+    if not isinstance(key, Unjoined):
+        return ranks[key]
+    table = {capture.entry_number(entry): ranks[entry.value] for entry in known_in(key) or ()}
+    return pick(capture, [table.get(number, 0) for number in range(max(table) + 1)], capture.entry_of(key))
 
 
 def _deciding(keys: list[Any]) -> list[Any]:

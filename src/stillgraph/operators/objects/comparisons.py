@@ -9,7 +9,7 @@ import operator
 from collections.abc import Callable, ItemsView, Iterator, KeysView, ValuesView
 from numbers import Number
 from types import FunctionType
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 
@@ -26,8 +26,9 @@ from stillgraph.operators.containers.table_methods import Items
 from stillgraph.operators.dispatch import call
 from stillgraph.operators.each import Case, of_each
 from stillgraph.operators.elements import lists
+from stillgraph.operators.objects import part_by_part
 from stillgraph.operators.objects.attributes import attr
-from stillgraph.operators.objects.booleans import not_, or_
+from stillgraph.operators.objects.booleans import and_, not_, or_
 from stillgraph.operators.objects.namespaces import note_name
 from stillgraph.program.constants import is_constant
 from stillgraph.program.facts.info import info
@@ -171,10 +172,9 @@ def ordered(compare: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     name = f"__{compare.__name__}__"
 
     def ask(left: Any, right: Any) -> Any:
-        if isinstance(left, (set, frozenset, KeysView, ItemsView)) and session() is not None:
-            for side in (left, right):
-                if container_of(side) is not None:
-                    raise refuse_unknown("SG211", f"{called(side)}, {some_keys(side)}, is compared", side)
+        is_asked = isinstance(left, (set, frozenset, KeysView, ItemsView)) and session() is not None
+        if is_asked and any(container_of(side) is not None for side in (left, right)):
+            return _sets_in_order(compare, left, right)
         left, right = _in_order(name, left, right)
         in_run = _ordered_in_run(compare, left, right)
         if in_run is not None:
@@ -183,6 +183,24 @@ def ordered(compare: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
         return compare(left, right) if by_method is None else by_method[0]
 
     return ask
+
+
+def _sets_in_order(compare: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
+    """``left < right`` and its kin, for two sets of which one has elements on some paths only."""
+    capture = session()
+    assert capture is not None
+    if not isinstance(left, (set, frozenset)) or not part_by_part.is_compared(left, right):
+        _refuse_comparing(left, right)
+    least, most = (left, right) if compare in (operator.lt, operator.le) else (right, left)
+    within = part_by_part.is_within(capture, least, most)
+    if compare in (operator.le, operator.ge):
+        return within
+    return and_(within, lambda: not_(part_by_part.equal_by_keys(capture, left, right)))
+
+
+def _refuse_comparing(*sides: Any) -> NoReturn:
+    unknown = next(side for side in sides if holds_unknown(side))
+    raise refuse_unknown("SG211", f"{called(unknown)}, {some_keys(unknown)}, is compared", unknown)
 
 
 def _in_order(name: str, left: Any, right: Any) -> tuple[Any, Any]:
@@ -205,6 +223,8 @@ def _ordered_in_run(compare: Callable[[Any, Any], Any], left: Any, right: Any) -
     capture = session()
     if capture is None or not any(isinstance(left, kind) and isinstance(right, kind) for kind in (tuple, list)):
         return None
+    if part_by_part.holds_several(left, right):
+        return part_by_part.in_order(capture, ordered(compare), left, right)
     if not (_holds_staged(left) or _holds_staged(right)) or _holds_tensor(left) or _holds_tensor(right):
         return None
     capture.before_risk()  # not all can be compared
@@ -224,21 +244,27 @@ def _comparable(left: Any, right: Any) -> Any:
         return None
     if isinstance(left, Caught) or isinstance(right, Caught):
         return _equals_caught(capture, left, right)
-    if holds_unknown(left) or holds_unknown(right):
-        unknown = next(side for side in (left, right) if holds_unknown(side))
-        raise refuse_unknown("SG211", f"{called(unknown)}, {some_keys(unknown)}, is compared", unknown)
+    if container_of(left) is not None or container_of(right) is not None:
+        if not part_by_part.is_compared(left, right):
+            _refuse_comparing(left, right)
+        return part_by_part.equal_by_keys(capture, left, right)
+    is_apart = holds_unknown(left) or holds_unknown(right)
     if isinstance(left, (Listed, Items)) or isinstance(right, (Listed, Items)):
         raise refuse("SG211", "keys or values that only the run knows are compared", location=here())
     if isinstance(left, torch.Size) or isinstance(right, torch.Size):  # which is equal to a tuple
         left, right = (tuple(side) if isinstance(side, torch.Size) else side for side in (left, right))
     if type(left) is not type(right):
-        return None
+        return _refuse_comparing(left, right) if is_apart else None
     if dataclasses.is_dataclass(left) and _is_generated(type(left).__eq__):
         names = [each.name for each in dataclasses.fields(left) if each.compare]
         capture.reads.attributes.extend((side, name) for side in (left, right) for name in names)
         return eq(*(tuple(attr(side, name) for name in names) for side in (left, right)))
-    if not isinstance(left, (list, tuple, dict, collections.deque)):
+    if not isinstance(left, (list, tuple, dict, collections.deque)) or isinstance(left, collections.Counter):
         return None
+    if is_apart and any(map(lists.is_spread, (left, right))):
+        _refuse_comparing(left, right)
+    if is_apart or part_by_part.holds_several(left, right):
+        return part_by_part.equal(capture, left, right)
     if not _holds_staged(left) and not _holds_staged(right):
         return None
     capture.before_risk()  # tensors of several elements have no one truth value
@@ -321,9 +347,7 @@ def in_(item: Any, container: Any) -> Any:
             raise RuntimeError(said)
         found = item.eq(container) if isinstance(item, torch.Tensor) else operator.eq(container, item)
         return truth_number(capture, found.any())
-    if isinstance(container, (list, tuple)) and (
-        _holds_staged((item,)) or _holds_staged(container) or any(isinstance(v, Unjoined) for v in container)
-    ):
+    if isinstance(container, (list, tuple)) and _holds_staged((item, *container)):
         return _in_sequence(capture, item, container)
     if isinstance(item, Staged) and isinstance(container, (str, bytes)):
         return unsupported(operator.contains, container, item)
@@ -341,7 +365,7 @@ def _drawn_until_found(item: Any, iterable: Any) -> Any:
 
 
 def _staged(value: Any) -> bool:
-    return isinstance(value, (torch.Tensor, StagedNumber))
+    return isinstance(value, (torch.Tensor, StagedNumber, Unjoined))
 
 
 def _in_sequence(capture: Session, item: Any, container: Any) -> Any:

@@ -33,7 +33,7 @@ from stillgraph.trace.code.frames import here
 from stillgraph.trace.control_flow.both_sides import several_in
 from stillgraph.trace.control_flow.caught_kinds import exception_of
 from stillgraph.trace.control_flow.joined.unjoined import Unjoined
-from stillgraph.trace.control_flow.narrowing import exchanged
+from stillgraph.trace.control_flow.narrowing import exchanged, leaves
 from stillgraph.trace.control_flow.staging import branch
 from stillgraph.trace.heap.places import Place
 from stillgraph.trace.values.arrays import StagedArray
@@ -68,7 +68,14 @@ def with_chosen(capture: Session, values: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def _chosen(capture: Session, value: Any) -> Any:
-    entries = known_in(value) if isinstance(value, Unjoined) else None
+    for several in leaves(value):
+        if isinstance(several, Unjoined):
+            value = exchanged(value, several, _chosen_text(capture, several))
+    return value
+
+
+def _chosen_text(capture: Session, value: Unjoined) -> Any:
+    entries = known_in(value)
     if entries is None or any(type(entry.value) is not str for entry in entries):
         return value
     texts = {capture.entry_number(entry): entry.value for entry in entries}
@@ -141,7 +148,7 @@ def percent(template: Any, values: Any) -> Any:
     capture = session()
     if capture is None or not isinstance(template, str):
         return template % values
-    values = with_chosen(capture, values) if type(values) is tuple else values
+    values = _chosen(capture, values) if is_staged(values) else values
     several = several_in(values)
     if several is not None:
         return several.either(lambda one: percent(template, exchanged(values, several, one)))
@@ -159,10 +166,19 @@ def str_(*args: Any, **kwargs: Any) -> Any:
         _in_eagers_words(args[0])
     if isinstance(args[0], (Caught, Unjoined)):
         return told_text(str_, args[0])
-    if capture is not None and is_staged(args[0]):
-        return StagedText(capture, "{!s}", args)
+    if capture is not None and (is_staged(args[0]) or several_in(args[0]) is not None):
+        return _shown_whole(capture, "{!s}", args[0])
     method = None if capture is None else text_method(args[0])
     return str(args[0]) if method is None else text_by(method, args[0])
+
+
+def _shown_whole(capture: Session, template: str, value: Any) -> Any:
+    """``str`` or ``repr`` of a value that only the run knows, or in which paths leave one of several."""
+    (value,) = with_chosen(capture, (value,))
+    several = several_in(value)
+    if several is not None:
+        return several.either(lambda one: _shown_whole(capture, template, exchanged(value, several, one)))
+    return StagedText(capture, template, (value,)) if is_staged(value) else template.format(value)
 
 
 def told_text(show: Callable[[Any], Any], value: Any) -> Any:
@@ -183,8 +199,8 @@ def repr_(value: Any) -> Any:
         _in_eagers_words(value)
     if isinstance(value, (Caught, Unjoined)):
         return told_text(repr_, value)
-    if capture is not None and is_staged(value):
-        return StagedText(capture, "{!r}", (value,))
+    if capture is not None and (is_staged(value) or several_in(value) is not None):
+        return _shown_whole(capture, "{!r}", value)
     method = class_member(type(value), "__repr__")
     if capture is None or not isinstance(method, FunctionType) or isinstance(value, (torch.nn.Module, torch.Tensor)):
         return repr(value)

@@ -13,12 +13,14 @@ from stillgraph.operators.consumers.comprehensions import list_of
 from stillgraph.operators.consumers.consumers import is_looped_over, known_or_list
 from stillgraph.operators.dispatch import call
 from stillgraph.operators.elements import lists
+from stillgraph.operators.objects.comparisons import ordered
 from stillgraph.operators.python.numbers import capturing
+from stillgraph.trace.control_flow.both_sides import several_in
 from stillgraph.trace.values.numbers import StagedNumber, is_number, kind_of
 
 
 def _staged(value: Any) -> bool:
-    return isinstance(value, (torch.Tensor, StagedNumber))
+    return isinstance(value, (torch.Tensor, StagedNumber)) or several_in((value,)) is not None
 
 
 def _extreme(function: Callable[..., Any], better: Callable[[Any, Any], Any]) -> Callable[..., Any]:
@@ -50,7 +52,7 @@ def _extreme(function: Callable[..., Any], better: Callable[[Any, Any], Any]) ->
     return extreme
 
 
-EXTREMES = {min: _extreme(min, operator.lt), max: _extreme(max, operator.gt)}
+EXTREMES = {min: _extreme(min, ordered(operator.lt)), max: _extreme(max, ordered(operator.gt))}
 
 
 def _extreme_by_key(function: Callable[..., Any], iterable: Any, key: Any, default: dict[str, Any]) -> Any:

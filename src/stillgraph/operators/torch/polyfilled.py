@@ -16,7 +16,6 @@ from stillgraph.operators.control_flow.generators import Produced
 from stillgraph.operators.elements import lists
 from stillgraph.operators.objects.stores import CONTAINERS, note_contents
 from stillgraph.polyfills.checks import POLYFILLS as CHECKS
-from stillgraph.polyfills.control_flow import POLYFILLS as CONTROL_FLOW
 from stillgraph.polyfills.counting import POLYFILLS as COUNTING
 from stillgraph.polyfills.given import length_hint
 from stillgraph.polyfills.ordered import POLYFILLS as ORDERED
@@ -81,7 +80,7 @@ def _length_hint(value: Any, *default: Any) -> Any:
 
 
 MEANINGS: dict[Any, Callable[..., Any]] = {
-    **{function: _followed(polyfill) for table in (CHECKS, CONTROL_FLOW) for function, polyfill in table.items()},
+    **{function: _followed(polyfill) for function, polyfill in CHECKS.items()},
     **{
         function: _followed_unless_plain(function, polyfill)
         for table in (COUNTING, ORDERED, SHAPES)

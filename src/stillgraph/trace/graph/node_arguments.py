@@ -22,7 +22,7 @@ from stillgraph.trace.values.entries import maybe_keys
 from stillgraph.trace.values.lists import Items, StagedList, columns, has_spread, is_plain, structure, types
 from stillgraph.trace.values.made_in_run import MADE
 from stillgraph.trace.values.numbers import StagedNumber
-from stillgraph.trace.values.several import in_graph
+from stillgraph.trace.values.several import Several, in_graph
 from stillgraph.trace.values.text import StagedText
 
 if TYPE_CHECKING:
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 def as_argument(recorder: Recorder, value: Any) -> Any:
     """``value`` as an argument of a node: staged values become nodes, odd objects attributes of the region."""
     value = in_graph(value)
+    if issubclass(type(value), Several):
+        value.stillgraph_refuse()
     if isinstance(value, StagedText) and not recorder.region.holds(value):
         raise refuse("SG302", "a text that is made on one path is used behind it", location=here())
     if isinstance(value, (torch.Tensor, StagedNumber, StagedList, StagedText, Caught, Handle)):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 from stillgraph.program.constants import Known, is_constant
 from stillgraph.trace.heap.places import MISSING
@@ -22,6 +22,10 @@ class Several:
     def stillgraph_number(self) -> Any:
         """The staged number that says which entry of a table it is; None where others say it."""
         return None
+
+    def stillgraph_refuse(self) -> NoReturn:
+        """Raise the error that says why it has no one place in a graph."""
+        raise NotImplementedError
 
     def stillgraph_described(self, describe: Callable[[Any], str]) -> str:
         """What messages say of it, where ``describe`` says it of any value."""

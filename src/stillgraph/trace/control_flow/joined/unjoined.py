@@ -95,6 +95,10 @@ class Unjoined(Several):
         first, second = known_in(alternatives(self).left), known_in(alternatives(self).right)
         return None if first is None or second is None else united(first, second)
 
+    def stillgraph_refuse(self) -> NoReturn:
+        """As `Several.stillgraph_refuse`."""
+        self.refuse()
+
     def stillgraph_described(self, describe: Callable[[Any], str]) -> str:
         """As `Several.stillgraph_described`."""
         if is_lost(self):
