@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 import stillgraph as sg
+from tests.unit.deploy.saving import opened
 
 
 class Mode(enum.IntFlag):
@@ -30,12 +31,21 @@ def asked(x: Tensor) -> int:
     return 2 if int(x) & Mode.WRITE else 3
 
 
-@pytest.mark.parametrize("suffix", [".pt2", ".py"])
 @pytest.mark.parametrize("function", [masked, on_one_path])
-def test_a_flag_as_a_result_is_refused(function: Any, suffix: str, tmp_path: Path) -> None:
+def test_a_flag_as_a_result_is_refused(function: Any, tmp_path: Path) -> None:
     with pytest.raises((sg.ExportError, sg.CaptureError)) as raised:
-        sg.save(function, tmp_path / f"program{suffix}", args=(torch.tensor(3),))
+        sg.save(function, tmp_path / "program.pt2", args=(torch.tensor(3),))
     assert raised.value.reason.code in ("SG402", "SG202", "SG203")
+
+
+@pytest.mark.parametrize("function", [masked, on_one_path])
+def test_python_source_makes_flags(function: Any, tmp_path: Path) -> None:
+    sg.save(function, tmp_path / "program.py", args=(torch.tensor(3),))
+    with opened(tmp_path / "program.py", function) as loaded:
+        for value in (0, 1, 2, 3, 8, 9):
+            x = torch.tensor(value)
+            assert repr(loaded(x)) == repr(function(x))
+            assert type(loaded(x)).__name__ == type(function(x)).__name__
 
 
 def test_a_flag_that_is_only_asked(tmp_path: Path) -> None:

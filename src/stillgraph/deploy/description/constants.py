@@ -37,9 +37,10 @@ def encode_constant(value: Any) -> Json | None:
         return {"torch": str(value).removeprefix("torch.")}
     if isinstance(value, torch.device):
         return {"device": str(value)}
-    if isinstance(value, enum.Enum) and is_atom(value.name):  # a flag of several bits has no name
-        held = value.value if is_atom(value.value) else value.name
-        return {"member": class_name(type(value)), "name": value.name, "value": held}
+    if isinstance(value, enum.Enum) and loaded_class(class_name(type(value))) is type(value):
+        name, held = value._name_, value._value_ if is_atom(value._value_) else value._name_
+        several = {} if name in type(value).__members__ else {"bits": value._value_}  # of a flag
+        return {"member": class_name(type(value)), "name": name, "value": held, **several}
     return None
 
 
@@ -56,9 +57,21 @@ def decode_constant(data: Json) -> Any:
         return torch.device(data["device"])
     if "member" in data:
         kind = loaded_class(data["member"])
-        known = kind.__members__ if kind is not None and issubclass(kind, enum.Enum) else {}
-        return known.get(data["name"], data["value"])
+        if kind is None or not issubclass(kind, enum.Enum):
+            return data["value"]
+        return _of_bits(kind, data["bits"]) if "bits" in data else kind.__members__.get(data["name"], data["value"])
     return data["constant"]
+
+
+def _of_bits(kind: type[enum.Enum], bits: Any) -> Any:
+    """Several bits of a flag, or none: Python's own code makes them of the members that there are."""
+    member_type = getattr(kind, "_member_type_", None)
+    if not issubclass(kind, enum.Flag) or member_type not in (object, int) or type(bits) is not int:
+        return bits
+    try:
+        return vars(enum.Flag)["_missing_"].__func__(kind, bits)
+    except ValueError:
+        return bits
 
 
 def class_name(kind: type) -> str:

@@ -188,9 +188,10 @@ def _encode(template: Template, numbers: Iterator[int], receiver: int) -> Json:
             return {"one of": at, "entries": table}
         case Container(type=kind, context=context, children=children) if kind not in BOUND:
             parts = [_encode(child, numbers, receiver) for child in children]
-            if kind not in _KEYED or not has_table(context):
-                return {"container": class_name(kind), "keys": _keys(kind, context), "children": parts}
-            return {"container": class_name(kind), "keys": None, "columns": True, "children": parts}
+            is_table = issubclass(kind, (dict, set, frozenset)) and has_table(context)
+            keys = None if is_table else _keys(kind, context)
+            written = {"container": class_name(kind), "keys": keys, "children": parts}
+            return {**written, "table": True} if is_table else written
         case Instance(type=kind, attributes=attributes):
             parts = [_encode(value, numbers, receiver) for _, value in attributes]
             return {"instance": class_name(kind), "keys": [name for name, _ in attributes], "children": parts}
@@ -215,9 +216,6 @@ def _shown(template: Template) -> str:
     return str(template)
 
 
-_KEYED = (dict, set, frozenset, OrderedDict, defaultdict, Counter)
-
-
 def _keys(kind: type, context: Any) -> list[Json] | None:
     if issubclass(kind, tuple) and hasattr(kind, "_fields"):
         return list(kind._fields)
@@ -225,11 +223,16 @@ def _keys(kind: type, context: Any) -> list[Json] | None:
         return [context]  # the most elements it holds
     if issubclass(kind, dict):
         keys = list(context)
-        if not all(is_atom(key) for key in keys):
-            message = f"the result is a dict with keys that a file cannot hold: {', '.join(map(repr, keys))}"
+        encoded = [key if is_atom(key) else encode_constant(key) for key in keys]
+        if any(data is None and key is not None for key, data in zip(keys, encoded)):
+            message = f"the result is a dict with keys that a file cannot hold: {', '.join(map(str, keys))}"
             raise refuse("SG402", message, hint="Use strings or numbers as keys.")
-        return keys
+        return encoded
     return None
+
+
+def _decoded_keys(keys: list[Json]) -> list[Any]:
+    return [decode_constant(key) if isinstance(key, dict) else key for key in keys]
 
 
 def decode_result(data: Json) -> Callable[[list[Any], Callable[[Source], Any]], Any]:
@@ -314,13 +317,14 @@ _PLAIN: dict[str, Callable[[list[Any]], Any]] = {
 
 def _container(data: Json, children: list[Any]) -> Any:
     name, keys = data["container"], data["keys"]
-    if data.get("columns"):  # of the keys of a dict or set, and of its values
-        keys, children = children[0], children[-1]
+    if data.get("table"):  # a list of the keys, and one of the values
+        keys, children = children[0], children[1] if len(children) > 1 else children[0]
     if name in _PLAIN:
         return _PLAIN[name](children)
     kind = loaded_class(name)
     if keys is None:
         return kind(children) if _is_of_torch(kind) else children
+    keys = keys if data.get("table") else _decoded_keys(keys)
     if kind is deque:
         return deque(children, *keys)
     if kind is not None and issubclass(kind, tuple) and hasattr(kind, "_fields"):

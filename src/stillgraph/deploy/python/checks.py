@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import enum
 import functools
 import re
 from collections.abc import Iterable, Iterator
@@ -288,6 +289,9 @@ def _same_object(place: str, value: Any, spelling: Spelling) -> list[str]:
     """A check of what is plain data; of other things by what they are called: a file cannot name all there is."""
     if is_literal(value):
         return [_same(place, value, spelling)]
+    if isinstance(value, enum.Enum):  # its class may say otherwise how it is shown
+        kind = _same(f"type({place}).__name__", type(value).__name__, spelling)
+        return [kind, _same(f'getattr({place}, "_name_", None)', value._name_, spelling, place)]
     if isinstance(value, (torch.nn.Module, type(None))):
         return [_same(f"type({place}).__name__", type(value).__name__, spelling)]
     name = getattr(value, "__qualname__", None)
@@ -327,6 +331,7 @@ def _is_plain(source: Source) -> bool:
     return isinstance(source, Argument)
 
 
-def _same(place: str, value: Any, spelling: Spelling) -> str:
-    name = place if place.isidentifier() else place.replace('"', "'")
+def _same(place: str, value: Any, spelling: Spelling, said: str | None = None) -> str:
+    name = place if said is None else said
+    name = name.replace('"', "'")
     return f"{spelling.helper('_expect_value')}({spelling.literal(name)}, {place}, {spelling.literal(value)})"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import enum
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -26,6 +27,9 @@ def difference(expected: Any, actual: Any, where: str = "the outcome") -> str | 
         return _first(difference(expected[key], actual[key], f"{where}[{key!r}]") for key in expected)
     if isinstance(expected, (str, bytes)):
         return None if expected == actual else f"{where} is {actual!r}, not {expected!r}"
+    if isinstance(expected, enum.Enum):
+        same = (expected._name_, expected._value_) == (actual._name_, actual._value_)
+        return None if same else f"{where} is {actual!r}, not {expected!r}"
     if isinstance(expected, BOUND) and expected.__name__ == actual.__name__:
         return difference(expected.__self__, actual.__self__, f"{where}.__self__")
     if isinstance(expected, float) and math.isnan(expected):

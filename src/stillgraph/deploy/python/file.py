@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 import keyword
 import operator
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,7 +24,8 @@ from stillgraph.deploy.python.python_regions import PythonRegions
 from stillgraph.deploy.python.regions import Regions
 from stillgraph.deploy.python.results import Results
 from stillgraph.deploy.python.scopes import Scope
-from stillgraph.deploy.python.spelling import BUILTINS, Spelling, is_at_hand
+from stillgraph.deploy.python.spelling import BUILTINS, Spelling
+from stillgraph.deploy.python.stand_ins import stand_ins
 from stillgraph.deploy.python.style import Style
 from stillgraph.deploy.python.torch_regions import TorchRegions
 from stillgraph.deploy.python.variables import UserLines
@@ -38,7 +38,8 @@ from stillgraph.program.operations import unbound
 from stillgraph.program.program import Program
 from stillgraph.program.sources import Argument, Attribute, Item, Slot
 
-_MODULES = {"torch", "F", "nn", "math", "operator", "collections", "dataclasses", "Path", "while_loop", "self", "load"}
+_IMPORTED = {"torch", "F", "nn", "math", "operator", "collections", "dataclasses", "enum", "Path", "while_loop"}
+_MODULES = {*_IMPORTED, "self", "load"}
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,7 @@ def file_of(
     Raises:
         ExportError: Python with torch alone cannot say what the program does.
     """
-    spelling = Spelling()
+    spelling = Spelling(program.location)
     call = call_of(program, function, args, kwargs, receiver, spelling)
     places = Places(call, args, kwargs, spelling, not style.torch, program.location)
     places.build(program)
@@ -105,8 +106,8 @@ def file_of(
         spelling.imports.add("from torch import nn")
         if places.weights:
             spelling.imports.add("from pathlib import Path")
-    stands = [_stand_in(spelling, kind) for kind in sorted(spelling.stand_ins.values(), key=_order(spelling))]
-    parts += [_imports(spelling), *stands, *spelling.helper_texts(), "\n".join(definition), *extra]
+    stands = stand_ins(spelling)  # which may need imports and helpers
+    parts += [_imports(spelling), *spelling.helper_texts(), *stands, "\n".join(definition), *extra]
     head, imports, *rest = parts
     text = "\n\n\n".join([f"{head}\n\n{imports}", *rest]) + "\n"
     return File(text, name, places.is_class, places.weights, places)
@@ -303,48 +304,6 @@ def _training(program: Program) -> bool | None:
         and guard.source.name == "training"
     }
     return known.pop() if len(known) == 1 else None
-
-
-def _order(spelling: Spelling) -> Callable[[type], tuple[int, str]]:
-    """A key that sorts classes by name, but exceptions behind those that they derive from."""
-
-    def place(kind: type) -> tuple[int, str]:
-        above = [each for each in spelling.stand_ins.values() if each is not kind and issubclass(kind, each)]
-        return (len(above) if issubclass(kind, BaseException) else 0), kind.__name__
-
-    return place
-
-
-def _exception_bases(spelling: Spelling, kind: type) -> list[str]:
-    """What the stand-in of an exception derives from: what catches the user's is to catch it."""
-    mine = kind.__mro__[1:]
-    known = [each for each in mine if each in spelling.stand_ins.values() or is_at_hand(each.__module__)]
-    nearest = [each for each in known if not any(other is not each and issubclass(other, each) for other in known)]
-    return [each.__name__ if each in spelling.stand_ins.values() else spelling.function(each) for each in nearest]
-
-
-def _stand_in(spelling: Spelling, kind: type) -> str:
-    """A class of the file's own for one of the user's."""
-    module = kind.__module__.rpartition(".")[2]
-    where = "" if module == "__main__" else f" in {module}"
-    said = f'"""Stands for the class of that name{where}: the same fields, none of its methods."""'
-    if issubclass(kind, BaseException):
-        listed = ", ".join(_exception_bases(spelling, kind))
-        return f'class {kind.__name__}({listed}):\n    """Stands for the exception of that name{where}."""'
-    if issubclass(kind, tuple):
-        spelling.imports.add("import collections")
-        listed = ", ".join(f'"{name}"' for name in kind._fields)  # type: ignore[attr-defined]  # a named tuple
-        remark = f"  # stands for the class of that name{where}"
-        return f'{kind.__name__} = collections.namedtuple("{kind.__name__}", [{listed}]){remark}'
-    fields = spelling.fields[kind.__name__]
-    if dataclasses.is_dataclass(kind):
-        spelling.imports.add("import dataclasses")
-        listed = "".join(f"\n    {name}: object" for name in fields)
-        return f"@dataclasses.dataclass\nclass {kind.__name__}:\n    {said}\n{listed}"
-    return (
-        f"class {kind.__name__}:\n    {said}\n\n"
-        "    def __init__(self, **attributes):\n        self.__dict__.update(attributes)"
-    )
 
 
 def _imports(spelling: Spelling) -> str:

@@ -68,7 +68,23 @@ def _replace(target, value):
     target.extend(value) if hasattr(target, "extend") else target.update(value)
 '''
 
+ALIKE = '''\
+class _Alike:
+    """Members of an enumeration are equal to those that they stand for."""
+
+    def __eq__(self, other):
+        if self is other:
+            return True
+        if type(other).__name__ != type(self).__name__ or not hasattr(other, "_value_"):
+            return NotImplemented
+        return other._name_ == self._name_ and (self._name_ is not None or other._value_ == self._value_)
+
+    def __hash__(self):
+        return hash(self._name_)
+'''
+
 HELPERS: dict[str, str] = {
+    "_Alike": ALIKE,
     "_expect": EXPECT,
     "_expect_value": CONSTANT,
     "_without_gradients": NO_GRADIENTS,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import re
 from dataclasses import dataclass, field
 from typing import Any
@@ -45,6 +46,7 @@ class Places:
     begin: str = ""
     _own: dict[Any, str] = field(default_factory=dict)  # by `place_key`: where the file's module has it
     _paths: set[str] = field(default_factory=set)  # of what is there
+    _members: dict[int, str] = field(default_factory=dict)  # of enumerations that are arguments, by identity
     _known: dict[int, str] = field(default_factory=dict)  # tensors and modules by identity: where they are
 
     @property
@@ -86,6 +88,18 @@ class Places:
         """What the example call has at a source."""
         return read_source(source, self.args, self.kwargs)
 
+    def passed(self, member: enum.Enum) -> str | None:
+        """The argument in which a call has a member of an enumeration: it may be of the user's own class."""
+        return self._members.get(id(member))
+
+    def _note_members(self, program: Program) -> None:
+        for guard in program.guards:
+            source = getattr(guard, "source", None)
+            if isinstance(source, Argument) and is_given(source, self.call.receiver):
+                value = self.read(source)
+                if isinstance(value, enum.Enum):
+                    self._members.setdefault(id(value), self.text(source))
+
     # ---- the file's module
     def build(self, program: Program) -> None:
         """Make an attribute of everything that the program reads or writes and no caller passes."""
@@ -95,6 +109,7 @@ class Places:
             if made != "nn.Module()":
                 self.base, self.begin = "nn.ModuleList", made.removeprefix("nn.ModuleList(").removesuffix(")")
             self._module("self", self.args[0])
+        self._note_members(program)
         effects = [*program.effects, *(each for group in program.midway for each in group)]
         for effect in effects:
             if isinstance(effect, _OF_CONTENTS):  # before what is read of it
@@ -194,7 +209,7 @@ class Places:
             self._plain(owner, name, value, source)
 
     def _plain(self, owner: str, name: str, value: Any, source: Source) -> None:
-        if not is_literal(value):
+        if not is_literal(value) and not isinstance(value, enum.Enum):
             said = f"Python source cannot hold '{source}', a {type(value).__name__}"
             raise refuse("SG402", said, location=self.location)
         self.lines.append(f"{owner}.{name} = {self.spelling.literal(value)}")
@@ -235,7 +250,8 @@ class Places:
         if isinstance(place, (Attribute, Slot)) and self._is_path(place.base):
             path = f"{self._owner(place.base)}.{place.name}"
             if path not in self._paths:
-                written = written_place(effect) is not None and not is_literal(value)
+                held = is_literal(value) or isinstance(value, enum.Enum)
+                written = written_place(effect) is not None and not held
                 self._plain(path.rpartition(".")[0], place.name, None if written else value, place)
         elif place_key(place) not in self._own:
             self._place(place, _name_of(place))

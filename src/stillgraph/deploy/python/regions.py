@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 import contextlib
+import enum
 import inspect
 import operator
 from collections.abc import Callable, Iterator
@@ -19,10 +20,12 @@ from stillgraph.deploy.python.lines import Lines
 from stillgraph.deploy.python.modes import modes_text
 from stillgraph.deploy.python.scopes import Frame, Scope
 from stillgraph.deploy.python.spelling import Spelling
-from stillgraph.deploy.python.statements import ENDS, STATEMENTS, WRITTEN, exception_type
+from stillgraph.deploy.python.stand_ins import computes_itself
+from stillgraph.deploy.python.statements import ENDS, SHOWING, STATEMENTS, WRITTEN, exception_type, shown
 from stillgraph.deploy.python.variables import UserLines, own_name, result_name, stem_of
 from stillgraph.passes.regions.regions import WHILE
 from stillgraph.passes.regions.values import value_of
+from stillgraph.program.acts import Logging, Warning_
 from stillgraph.program.blocks import CONSTRUCTS, region_of
 from stillgraph.program.context import Context
 from stillgraph.program.exceptions import raise_, raise_made
@@ -100,13 +103,17 @@ class Regions(Expressions):
             found = getattr(found, name)
         node.meta.setdefault("val", found)
         if isinstance(found, torch.Tensor):
-            raise refuse("SG402", "a file of torch alone cannot hold a tensor that is a constant of the program")
+            message = "a file of torch alone cannot hold a tensor that is a constant of the program"
+            raise refuse("SG402", message, location=self.at or self.spelling.location)
         is_exception = isinstance(found, type) and issubclass(found, BaseException)
         is_given = any(user.target is act and arguments(user)[0] is not node for user in node.users)  # a category, say
         if is_exception and not is_given and not all(map(_spells_what_it_takes, node.users)):
             self.scope.names[node] = exception_type(self.spelling, found, self.at)
             return
         is_step = all(user.target is act and arguments(user)[0] is node for user in node.users)
+        if isinstance(found, enum.Enum) and all(user.target in SHOWING or _is_told(user) for user in node.users):
+            self.scope.names[node] = shown(self.spelling, found, self.at)
+            return
         # Exceptions are written where they are raised, steps where they are taken.
         if is_given or not (is_exception or is_step or isinstance(found, BaseException)):
             self.scope.names[node] = self.constant(found)
@@ -167,10 +174,13 @@ class Regions(Expressions):
         return self.spelling.function(target, self.at)
 
     def constant(self, value: Any) -> str:
+        if isinstance(value, enum.Enum) and computes_itself(value):
+            message = f"'{type(value).__qualname__}' has operators of its own, which Python source cannot call"
+            raise refuse("SG402", message, location=self.at)
         return self.spelling.constant(value, self.at)
 
     def text(self, value: Any) -> str:
-        text = self.spelling.literal(value)
+        text = self.spelling.literal(value, self.at)
         return f"({text})" if text.startswith("-") else text
 
     def tuple_text(self, values: Any) -> str:
@@ -253,6 +263,11 @@ class Regions(Expressions):
         """The best name for a part of what a call gives."""
         stem = result_name(part)
         return "result" if stem == "getitem" else stem
+
+
+def _is_told(node: fx.Node) -> bool:
+    """Whether an operation logs or warns."""
+    return node.target is act and isinstance(value_of(arguments(node)[0]), (Logging, Warning_))
 
 
 def _spells_what_it_takes(node: fx.Node) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -100,7 +101,8 @@ class Results:
             case Output(index=index):
                 return self.outputs[index]
             case Constant(value=value):
-                return self.spelling.literal(value)
+                passed = self.places.passed(value) if isinstance(value, enum.Enum) else None
+                return passed or self.spelling.literal(value)
             case Same(source=source):
                 return self._same(source)
             case OneOf(index=index, entries=entries):
@@ -185,6 +187,8 @@ class Results:
     def container(self, template: Container, children: list[str]) -> str:
         """A container with its children written out."""
         kind, context, listed = template.type, template.context, ", ".join(children)
+        if isinstance(kind, type) and issubclass(kind, (dict, set, frozenset)) and has_table(context):
+            return self._of_table(template, listed)
         one = f"({listed}{',' if len(children) == 1 else ''})"
         if kind is tuple:
             return one
@@ -193,7 +197,7 @@ class Results:
         if kind is dict:
             return self._dict(context, children)
         if kind in (set, frozenset):
-            return f"{kind.__name__}({children[0] if has_table(context) else one})"
+            return f"{kind.__name__}({one})"
         if kind is slice or kind is complex:
             return f"{kind.__name__}({listed})"
         if kind is torch.Size:
@@ -213,9 +217,19 @@ class Results:
             return f"{self.spelling.function(kind, self.location)}({one})"
         raise self._refused(f"no form for a '{kind.__qualname__}'; return a tuple, a dict or a dataclass")
 
+    def _of_table(self, template: Container, listed: str) -> str:
+        """A dict or set of which only the run knows the keys."""
+        kind, context = template.type, template.context
+        if not issubclass(kind, dict):
+            return f"{kind.__name__}({listed})"
+        made = f"dict(zip({listed}))"
+        if kind is defaultdict:
+            return f"{self.spelling.imported('collections')}.defaultdict({self._factory(context)}, {made})"
+        if kind in (OrderedDict, Counter):
+            return f"{self.spelling.imported('collections')}.{kind.__name__}({made})"
+        return made
+
     def _dict(self, keys: Any, children: list[str]) -> str:
-        if has_table(keys):
-            return f"dict(zip({', '.join(children)}))"
         pairs = (
             child if child.startswith("**") else f"{self.spelling.literal(key)}: {child}"
             for key, child in zip(keys, children, strict=True)
@@ -224,9 +238,12 @@ class Results:
 
     def _default_dict(self, context: Any, children: list[str]) -> str:
         keys = context if isinstance(context, Keys) else context[1]
+        made = self._dict(keys, children)
+        return f"{self.spelling.imported('collections')}.defaultdict({self._factory(context)}, {made})"
+
+    def _factory(self, context: Any) -> str:
         factory = context.default_factory if isinstance(context, Keys) else context[0]
-        made = "None" if factory is None else self.spelling.function(factory, self.location)
-        return f"{self.spelling.imported('collections')}.defaultdict({made}, {self._dict(keys, children)})"
+        return "None" if factory is None else self.spelling.function(factory, self.location)
 
     def _instance(self, template: Instance, children: list[str]) -> str:
         names = [name for name, _ in template.attributes]

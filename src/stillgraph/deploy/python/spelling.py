@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import enum
 import functools
 import importlib
 import math
@@ -54,6 +55,7 @@ class Spelling:
     """Spells things, and keeps what the file needs for it.
 
     Attributes:
+        location: what refusals show that know no line of their own.
         imports: lines.
         helpers: names of `HELPERS`.
         stand_ins: classes of the user's that the file has one of its own for, by name.
@@ -61,6 +63,7 @@ class Spelling:
         taken: the names of the file's function, and of its parameters.
     """
 
+    location: Any = None
     imports: set[str] = field(default_factory=lambda: {"import torch"})
     helpers: set[str] = field(default_factory=set)
     stand_ins: dict[str, type] = field(default_factory=dict)
@@ -91,7 +94,8 @@ class Spelling:
         """
         known = self.stand_ins.setdefault(kind.__name__, kind)
         if known is not kind or kind.__name__ in HELPERS:
-            raise refuse("SG402", f"two classes are named '{kind.__name__}', of which Python source can hold one")
+            message = f"two classes are named '{kind.__name__}', of which Python source can hold one"
+            raise refuse("SG402", message, location=self.location)
         return kind.__name__
 
     def imported(self, module: str) -> str:
@@ -118,7 +122,7 @@ class Spelling:
         spelled = self._by_path(target)
         if spelled is None:
             name = getattr(target, "__qualname__", target)
-            raise refuse("SG402", f"a file of torch alone cannot call '{name}'", location=location)
+            raise refuse("SG402", f"a file of torch alone cannot call '{name}'", location=location or self.location)
         return spelled
 
     def _by_path(self, target: Any) -> str | None:
@@ -145,6 +149,8 @@ class Spelling:
         Raises:
             ExportError: there is none.
         """
+        if isinstance(value, enum.Enum):
+            return self._member(value)
         if isinstance(value, _TORCH_VALUES):
             return str(value)
         if isinstance(value, torch.device):
@@ -157,22 +163,31 @@ class Spelling:
             return f"torch.Size({self.literal(list(value))})"
         if is_exactly(value, (set, frozenset)) and all(is_literal(v) for v in value):
             return f"{type(value).__name__}(({''.join(self.literal(v) + ', ' for v in value)}))"
-        raise refuse("SG402", f"a file of torch alone cannot hold {_brief(value)}", location=location)
+        message = f"a file of torch alone cannot hold {_brief(value)}"
+        raise refuse("SG402", message, location=location or self.location)
 
-    def literal(self, value: Any) -> str:
+    def _member(self, member: enum.Enum) -> str:
+        kind = type(member)
+        named = self._by_path(kind) or self.stand_in(kind)
+        if kind.__members__.get(str(member._name_)) is member:
+            return f"{named}.{member._name_}"
+        return f"{named}({self.literal(member._value_)})"  # several bits of a flag
+
+    def literal(self, value: Any, location: Any = None) -> str:
         """A number, a text, or what is made of such."""
         if type(value) is str:
             return quoted(value)
         if type(value) is float and not math.isfinite(value):
             return f'float("{value}")'
         if is_exactly(value, (tuple, list)):
-            items = [self.literal(each) for each in value]
+            items = [self.literal(each, location) for each in value]
             if type(value) is list:
                 return f"[{', '.join(items)}]"
             return f"({', '.join(items)}{',' if len(items) == 1 else ''})"
         if type(value) is dict:
-            return "{" + ", ".join(f"{self.literal(k)}: {self.literal(v)}" for k, v in value.items()) + "}"
-        return "..." if value is ... else repr(value) if is_literal(value) else self.constant(value)
+            pairs = (f"{self.literal(k, location)}: {self.literal(v, location)}" for k, v in value.items())
+            return "{" + ", ".join(pairs) + "}"
+        return "..." if value is ... else repr(value) if is_literal(value) else self.constant(value, location)
 
 
 def is_at_hand(module: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import logging
 import string
 from collections.abc import Callable
@@ -13,6 +14,7 @@ from torch import fx
 from stillgraph.core.diagnostics import refuse
 from stillgraph.deploy.python.lines import Lines
 from stillgraph.deploy.python.spelling import Spelling, is_literal, quoted
+from stillgraph.deploy.python.stand_ins import shows_itself
 from stillgraph.passes.regions.values import value_of
 from stillgraph.program import exceptions, operations
 from stillgraph.program.acts import Calling, Logging, StandardStream, Warning_
@@ -64,6 +66,13 @@ def _f_string(template: str, texts: list[str]) -> str | None:
     return None if '"' in text or "\\'" in text or count == 0 else f'f"{text}"'
 
 
+def shown(spelling: Spelling, member: enum.Enum, at: Any) -> str:
+    """A member of an enumeration where it is shown: a class that says how has its texts here."""
+    if not shows_itself(member):
+        return spelling.constant(member, at)
+    return f"{spelling.helper('_Shown')}({quoted(str(member))}, {quoted(repr(member))})"
+
+
 def _print(writer: Writer, node: fx.Node) -> None:
     template, values, options = arguments(node)
     given = [writer.value(each) for each in values] if template is None else [format_text(writer, template, values, {})]
@@ -107,9 +116,15 @@ def _made_anew(writer: Writer, error: Any, own_cause: bool = True) -> str:
     """What makes an exception like one that the program holds; ``own_cause``: with the cause that it has."""
     assert isinstance(error, BaseException)
     kind = exception_type(writer.spelling, type(error), writer.at)
-    if not all(is_literal(each) for each in error.args) or (own_cause and error.__cause__ is not None):
+    spelled = all(is_literal(each) or _is_plain_member(each) for each in error.args)
+    if not spelled or (own_cause and error.__cause__ is not None):
         raise refuse("SG402", f"Python source cannot make this {type(error).__name__} anew", location=writer.at)
     return f"{kind}({', '.join(writer.spelling.literal(each) for each in error.args)})"
+
+
+def _is_plain_member(value: Any) -> bool:
+    """Whether a value is a member of an enumeration whose text in an exception is that of the file's own."""
+    return isinstance(value, enum.Enum) and not shows_itself(value)
 
 
 def _raise_made(writer: Writer, node: fx.Node) -> None:
@@ -253,6 +268,9 @@ STATEMENTS: dict[Any, Callable[[Writer, fx.Node], None]] = {
     operations.act: _act,
 }
 """What is written as a statement and gives no value."""
+
+SHOWING = frozenset({operations.print_, operations.text, operations.percent})
+"""What makes texts of what it is given."""
 
 ENDS = frozenset({exceptions.raise_, exceptions.raise_made, exceptions.reraise})
 """What follows them in a region is never reached."""
