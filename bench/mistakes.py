@@ -119,14 +119,16 @@ def scaled(x: Tensor) -> Tensor:
     options = {}
     if x.sum() > 0:
         options["alpha"] = 2
-    return x if options == {} else torch.add(x, x, **options)
+    print(options)
+    return torch.add(x, x, **options)
 
 
 def scaled_mended(x: Tensor) -> Tensor:
     options = {}
     if x.sum() > 0:
         options["alpha"] = 2
-    return x if "alpha" not in options else torch.add(x, x, **options)
+    print("alpha" in options)
+    return torch.add(x, x, **options)
 
 
 # ---- 7
@@ -184,7 +186,7 @@ MISTAKES = (
     Mistake("A history of nested tuples", "SG203", history, history_mended, (ROW,)),
     Mistake("A field of a result set in one arm", "SG204", summary, summary_mended, (ROW,)),
     Mistake("A list of unknown length in a function of torch's", "SG210", rows, rows_mended, (X,)),
-    Mistake("Options of one arm, compared", "SG211", scaled, scaled_mended, (ROW,)),
+    Mistake("Options of one arm, printed", "SG211", scaled, scaled_mended, (ROW,)),
     Mistake("A text of a tensor as a key", "SG302", routed, routed_mended, (ROW,)),
     Mistake("numpy on a tensor", "SG310", spectrum, spectrum_mended, (ROW,)),
     Mistake("A closure returned", "SG306", scaler, scaler_mended, (ROW,)),

@@ -10,6 +10,7 @@ import copy
 import importlib.util
 import io
 import json
+import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -121,7 +122,7 @@ def observe(case: Case, target: Any, args: Args) -> Outcome:
         returned_arguments=_returned_arguments(value, arguments),
         shared=sharing((value, arguments)),
         error=error,
-        stdout=stdout.getvalue(),
+        stdout=_GRADIENT_FUNCTION.sub("grad_fn=<>", stdout.getvalue()),
         arguments=arguments,
         attributes={name: copy.deepcopy(getattr(target, name)) for name in case.attrs},
         state=copy.deepcopy(dict(target.state_dict())) if isinstance(target, nn.Module) else {},
@@ -350,6 +351,9 @@ def _leaves(value: Any) -> list[Tensor]:
 
 def _number(value: bool | int | float) -> Tensor:
     return torch.tensor(value, dtype={bool: torch.bool, int: torch.int64, float: torch.float64}[type(value)])
+
+
+_GRADIENT_FUNCTION = re.compile(r"grad_fn=<\w+>")  # a printed tensor names the program's own operation: semantics.md
 
 
 # ---- errors that must come

@@ -160,14 +160,6 @@ def one_object_repeated(x: Tensor) -> Any:
 
 
 @refused("SG211", X)
-def dicts_compared(x: Tensor) -> Any:
-    options = {}
-    if x.sum() > 0:
-        options["alpha"] = x
-    return options == {"alpha": 2}
-
-
-@refused("SG211", X)
 def a_dict_given_to_python(x: Tensor) -> Any:
     import json
 

@@ -73,6 +73,22 @@ def written_in_its_arm(x: Tensor) -> Any:
     return first, second, step if flag else 3
 
 
+def written_and_asked_again(x: Tensor) -> Any:
+    flag = x.sum() > 0
+    if flag:
+        flag.logical_not_()
+        step = 5 if flag else None
+        return step, step is None
+    return 7, flag
+
+
+def asked_again_in_its_arm(x: Tensor) -> Any:
+    holds = bool(x.sum() > 0)
+    inner = holds and (not holds or x.max() > 0)
+    name = "x" if holds else "y"
+    return inner, {name}.issubset({"x", "q"}), {name} == {"x"}, (not holds) or True, holds
+
+
 def unset_on_one_path(x: Tensor) -> Any:
     if x.sum() > 0:
         found = 3
@@ -104,7 +120,24 @@ def test_nested_conditions() -> None:
 def test_a_condition_that_was_written_tells_nothing() -> None:
     agree(a_condition_that_is_written, P, N)
     agree(written_in_its_arm, P, N)
+    agree(written_and_asked_again, P, N)
+
+
+def test_a_condition_is_decided_in_its_arms() -> None:
+    agree(asked_again_in_its_arm, P, N)
 
 
 def test_unset() -> None:
     agree(unset_on_one_path, P, N)
+
+
+def sizes_asked_on_two_paths(x: Tensor, m: Tensor, count: Tensor) -> Any:
+    length = int(count) + x[x > 0].shape[0]
+    if m.sum() > 0:
+        return m[:, torch.arange(length)]
+    return m[:, torch.arange(length) + 1]
+
+
+def test_what_torch_learns_of_a_size_is_learned_on_each_path() -> None:
+    m, two = torch.ones(1, 7), torch.tensor(2)
+    agree(sizes_asked_on_two_paths, (P, m, two), (N, -m, two))

@@ -39,7 +39,8 @@ def truth(session: Session, value: Any) -> Any:
     if isinstance(value, torch.Tensor):
         return _tensor_truth(session, value)
     if isinstance(value, StagedBool):
-        return value
+        decided = session.decided(value)
+        return value if decided is None else decided
     if isinstance(value, (StagedNumber, StagedComplex)):
         return operator.ne(value, 0)
     if isinstance(value, Unjoined):

@@ -58,7 +58,7 @@ def of_any_size(environment: ShapeEnv) -> Iterator[None]:
     if news != environment.guards[asked:]:
         asserts = _new_asserts(environment, known)
         environment.guards[asked:] = [guard for guard in news if guard.expr is not sympy.true]
-        known.restore(environment)
+        known.restore(environment, asks_again=False)
         for guard in environment.guards[asked:]:
             _learn(environment, guard.expr)
         for each in asserts:
@@ -234,7 +234,8 @@ class _Known:
             frozenset(environment.size_like),
         )
 
-    def restore(self, environment: ShapeEnv) -> None:
+    def restore(self, environment: ShapeEnv, asks_again: bool = True) -> None:
+        """Let an environment know this and no more; ``asks_again``: torch asks once more what it has asked since."""
         if self._is_still_all(environment):
             return
         for name, known in self.by_symbol.items():
@@ -248,6 +249,8 @@ class _Known:
         environment.size_like -= (environment.size_like & self.symbols) - self.size_like
         environment.num_deferred_runtime_asserts = sum(map(len, environment.deferred_runtime_asserts.values()))
         _tell_that_it_changed(environment)
+        for remembering in _LEARNING if asks_again else ():
+            remembering.cache_clear()
 
     def _is_still_all(self, environment: ShapeEnv) -> bool:
         same = all(getattr(environment, name) == held for name, held in self.by_symbol.items())
@@ -265,6 +268,4 @@ def _tell_that_it_changed(environment: ShapeEnv) -> None:
     environment._version_counter += 1
     environment._prev_cache_key = environment._get_key()
     environment.fake_tensor_cache.clear()
-    for remembering in _LEARNING:
-        remembering.cache_clear()
     ShapeEnv._maybe_guard_rel.cache_clear()  # what has been learned once would not be learned again

@@ -44,6 +44,7 @@ class _Learned:
     """A condition that is decided from some point of a region on: where it is not, the program has raised."""
 
     flag: Any
+    version: int | None
     region: Region
     value: bool
 
@@ -56,7 +57,7 @@ class Deductions:
     """
 
     def __init__(self) -> None:
-        self._taken: dict[int, bool] = {}  # the staged conditions in whose arms we are, and which arm it is
+        self._taken: dict[int, tuple[int | None, bool]] = {}  # by a condition in whose arm we are: its version, the arm
         self.learned: list[_Learned] = []
         self._follows: dict[int, list[_Follows]] = {}  # by a condition: what is decided with it
         self._opposites: dict[int, list[_Follows]] = {}  # by a condition: what is always its opposite
@@ -66,7 +67,7 @@ class Deductions:
         """Know of a condition during the body; it is given all that is decided with it."""
         before = dict(self._taken)
         conditions = self._decided_with(predicate, taken)
-        self._taken = {id(condition): value for condition, value in conditions} | before
+        self._taken = before | {id(condition): (version(condition), value) for condition, value in conditions}
         try:
             yield conditions
         finally:
@@ -75,16 +76,17 @@ class Deductions:
     def learn(self, predicate: Any, taken: bool, region: Region) -> Decided:
         """Know of a condition from here on, as far as a region reaches; gives all that is decided with it."""
         conditions = self._decided_with(predicate, taken)
-        self.learned.extend(_Learned(condition, region, value) for condition, value in conditions)
+        self.learned.extend(_Learned(condition, version(condition), region, value) for condition, value in conditions)
         return conditions
 
     def decided(self, flag: Any, region: Region) -> bool | None:
         """How a condition is decided in a region; None if only the run knows."""
-        known = self._taken.get(id(flag))
-        if known is not None:
-            return known
-        within = (each for each in self.learned if each.flag is flag and _is_within(region, each.region))
-        return next((each.value for each in within), None)
+        now = version(flag)
+        written, value = self._taken.get(id(flag), (None, None))
+        if value is not None and written == now:
+            return value
+        told = (each for each in self.learned if each.flag is flag and each.version == now)
+        return next((each.value for each in told if _is_within(region, each.region)), None)
 
     def implies(self, condition: Any, when: bool, flag: Any, then: bool) -> None:
         """Be told that where one condition is ``when``, another is ``then``."""

@@ -8,6 +8,7 @@ import keyword
 import operator
 import re
 from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 import torch
@@ -77,25 +78,37 @@ def branch(
         for side, arm in enumerate((left, right)):
             if not arm.diverged and (arm.exit is None or not arm.exit.certain):
                 ran[side] = *ran[side], rest
-                with recorder.assuming(predicate, arm is left):
+                with _assuming(recorder, predicate, arm is left, asked):
                     continue_arm(recorder, arm, _after(recorder, arm.exit, rest, variables), noted)
         rest = None
     emit = functools.partial(_emit_cond, recorder, predicate, asked, left, right, written)
-    at_the_end = functools.partial(_at_the_end, recorder, predicate)
+    at_the_end = functools.partial(_at_the_end, recorder, predicate, asked)
     paths = functools.partial(at_the_end, True, left), functools.partial(at_the_end, False, right)
     lines = assigned_by(*ran[0]), assigned_by(*ran[1])
     with recorder.executed.paused():
         exit = close_arms(recorder, emit, left, right, variables, dropped, mark, paths, lines)
-    if left.diverged or right.diverged:
+    if (left.diverged or right.diverged) and version(predicate) == asked:
         recorder.learn(predicate, right.diverged)
     return exit if rest is None else continue_(recorder, exit, rest, variables, dropped)
 
 
 @contextlib.contextmanager
-def _at_the_end(recorder: Recorder, predicate: Any, taken: bool, arm: Arm) -> Iterator[None]:
+def _at_the_end(recorder: Recorder, predicate: Any, asked: int | None, taken: bool, arm: Arm) -> Iterator[None]:
     """Within it, the recorder answers as at the end of an arm."""
-    with recorder.assuming(predicate, taken), recorder.resume(arm.region):
+    with _assuming(recorder, predicate, taken, asked), recorder.resume(arm.region):
         yield
+
+
+def _assuming(recorder: Recorder, predicate: Any, taken: bool, asked: int | None) -> AbstractContextManager[None]:
+    """As `Recorder.assuming`, behind code that may have written to a condition which is a tensor.
+
+    Args:
+        recorder: the capture.
+        predicate: the condition of a branch.
+        taken: which of its arms it is.
+        asked: the version of the condition where the branch has asked it.
+    """
+    return recorder.assuming(predicate, taken) if version(predicate) == asked else contextlib.nullcontext()
 
 
 def leaves(arm: Arm) -> bool:

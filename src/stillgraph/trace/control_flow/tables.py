@@ -9,9 +9,8 @@ import torch
 
 from stillgraph.program.facts.info import info
 from stillgraph.program.types import JoinFailure
-from stillgraph.trace.control_flow.joined.join import may_be_parameter
 from stillgraph.trace.control_flow.joined.join_errors import named, refuse_join
-from stillgraph.trace.control_flow.joined.leaves import DEAD
+from stillgraph.trace.control_flow.joined.leaves import DEAD, may_be_parameter
 from stillgraph.trace.control_flow.joined.unjoined import Unjoined, alternatives
 from stillgraph.trace.graph.recorder import Recorder
 from stillgraph.trace.heap.journal import Journal

@@ -20,7 +20,7 @@ from stillgraph.trace.control_flow.joined.elements import View, freeze_elements,
 from stillgraph.trace.control_flow.joined.failure_sides import explain
 from stillgraph.trace.control_flow.joined.join_errors import named
 from stillgraph.trace.control_flow.joined.joined_containers import COMPLEX, JoinedContainers
-from stillgraph.trace.control_flow.joined.leaves import DEAD, Build, Leaves, Pair, has_leaf, is_empty
+from stillgraph.trace.control_flow.joined.leaves import DEAD, Build, Leaves, Pair, has_leaf, is_empty, may_be_parameter
 from stillgraph.trace.control_flow.joined.ruled_out import OnPath, narrowed
 from stillgraph.trace.control_flow.joined.unjoined import Stale, Unjoined, alternatives, is_leaf, is_lost
 from stillgraph.trace.control_flow.joined.unlike_elements import telling_elements
@@ -49,11 +49,6 @@ def same_constant(left: Any, right: Any) -> bool:
     if isinstance(left, float):
         return left == right and str(left) == str(right)
     return isinstance(left, (int, str, bytes, complex, torch.dtype, torch.device, range)) and bool(left == right)
-
-
-def may_be_parameter(value: Any) -> bool:
-    """Whether a tensor is a parameter, or was joined of one: a module then has it among its parameters."""
-    return isinstance(value, torch.nn.Parameter) or bool(info(value).parameters)
 
 
 @dataclass

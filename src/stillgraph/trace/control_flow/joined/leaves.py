@@ -7,6 +7,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import torch
+
+from stillgraph.program.facts.info import info
 from stillgraph.program.types import JoinFailure, NumberType, Type
 from stillgraph.trace.control_flow.joined.elements import View
 from stillgraph.trace.control_flow.joined.unjoined import Unjoined, is_leaf
@@ -40,6 +43,11 @@ def has_leaf(value: Any, view: View, inside: tuple[int, ...] = ()) -> bool:
         return value is not None
     parts = None if id(value) in inside else view(value)
     return parts is not None and any(has_leaf(child, view, (*inside, id(value))) for child in parts.children)
+
+
+def may_be_parameter(value: Any) -> bool:
+    """Whether a tensor is a parameter, or was joined of one: a module then has it among its parameters."""
+    return isinstance(value, torch.nn.Parameter) or bool(info(value).parameters)
 
 
 @dataclass(frozen=True, eq=False)
