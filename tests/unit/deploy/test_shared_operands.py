@@ -58,3 +58,19 @@ def test_views_of_one_tensor_in_every_format(function: Any, suffix: str, tmp_pat
             session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
             found = torch.from_numpy(session.run(None, {session.get_inputs()[0].name: x.numpy()})[0])
         assert_same(function(x), found)
+
+
+def sizes_that_are_one(x: Tensor, m: Tensor) -> Any:
+    found = x[x > 0]
+    first, second = found.shape[0], (found * 2).shape[0]
+    if m.sum() > 0:
+        return torch.zeros(first) + torch.ones(second), first + second
+    return torch.ones(second) * first, second
+
+
+def test_a_size_that_a_branch_takes_twice(tmp_path: Path) -> None:
+    x, m = CALLS[0].flatten(), torch.ones(2)
+    sg.save(sizes_that_are_one, tmp_path / "program.pt2", args=(x, m))
+    program = sg.load(tmp_path / "program.pt2")
+    for args in ((x, m), (x, -m), (CALLS[1].flatten(), m)):
+        assert_same(sizes_that_are_one(*args), program(*args))

@@ -17,6 +17,7 @@ from torch.utils._pytree import tree_structure, tree_unflatten
 from stillgraph.core.diagnostics import refuse
 from stillgraph.deploy.exporting.locating import line_of
 from stillgraph.deploy.exporting.regions_apart import regions_apart
+from stillgraph.deploy.exporting.repeated_operands import repeated_operands_merged
 from stillgraph.deploy.exporting.writes import keep_apart, name_writes
 from stillgraph.passes.regions.values import value_of
 from stillgraph.program.graphs import arguments, regions
@@ -58,7 +59,7 @@ def export(
         for given, ours in zip(dynamic, named, strict=True)
     )
     try:
-        with _quiet(), torch.no_grad(), regions_apart():
+        with _quiet(), torch.no_grad(), regions_apart(), repeated_operands_merged():
             exported = torch.export.export(module, args, dynamic_shapes=shapes, strict=False)
     except Exception as error:
         violated = _violated(error)
@@ -172,7 +173,7 @@ def functional(module: fx.GraphModule, program: ExportedProgram, deepest: int | 
         name_writes(program)
         return program
     try:
-        with _quiet(), torch.no_grad(), regions_apart():
+        with _quiet(), torch.no_grad(), regions_apart(), repeated_operands_merged():
             functionalised: ExportedProgram = program.run_decompositions({})
     except Exception as error:
         raise refuse("SG402", f"torch.export: {summary(error)}", location=line_of(module, error)) from error
