@@ -47,6 +47,7 @@ def in_parts(
     scale: float | None = None,
     enable_gqa: bool = False,
     product: Callable[[Tensor, Tensor], Tensor] = torch.matmul,
+    as_kernels: bool = True,
 ) -> Tensor:
     """`torch.nn.functional.scaled_dot_product_attention` by other operators, which take every length and ask for none.
 
@@ -56,15 +57,16 @@ def in_parts(
         query, key, value, attn_mask, is_causal, scale, enable_gqa: as there.
         dropout_p: not used: nothing is dropped. This is for inference, or tells a shape.
         product: of matrices.
-
-    Returns:
-        What lies in memory as torch's kernel leaves it where no sequence is empty.
+        as_kernels: whether the result lies in memory as torch's kernel leaves it where no sequence is empty; otherwise
+            it is contiguous.
     """
-    order = order_of(query, key, value, attn_mask, is_causal, scale=scale, enable_gqa=enable_gqa)
+    order = list(range(query.dim()))
+    if as_kernels:
+        order = order_of(query, key, value, attn_mask, is_causal, scale=scale, enable_gqa=enable_gqa)
     if query.dim() == key.dim() == value.dim() == 3:  # onnxruntime (1.31) crashes on empty products of three dimensions
         options: dict[str, Any] = {"scale": scale, "enable_gqa": enable_gqa, "product": product}
         q, k, v = (each.unsqueeze(0) for each in (query, key, value))
-        return laid_out(in_parts(q, k, v, attn_mask, 0.0, is_causal, **options).squeeze(0), order)
+        return laid_out(in_parts(q, k, v, attn_mask, 0.0, is_causal, **options, as_kernels=as_kernels).squeeze(0), order)
     if enable_gqa:
         key, value = (_for_each_head(each, query.shape[-3]) for each in (key, value))
     factor = math.sqrt(1 / math.sqrt(query.shape[-1]) if scale is None else abs(scale))
@@ -157,6 +159,19 @@ def multi_head_in_parts(*args: Any, **kwargs: Any) -> Any:
     return _MULTI_HEAD_IN_PARTS(**_of_inference(args, kwargs))
 
 
+def contiguous_in_parts(*args: Any, **kwargs: Any) -> Tensor:
+    """`in_parts` for a program whose tensors have no memory: its branches give what is alike."""
+    return in_parts(*args, **kwargs, as_kernels=False)
+
+
+_CONTIGUOUS_MULTI_HEAD = multi_head_with(contiguous_in_parts)
+
+
+def contiguous_multi_head(*args: Any, **kwargs: Any) -> Any:
+    """``multi_head_attention_forward`` with `contiguous_in_parts`, and without dropout."""
+    return _CONTIGUOUS_MULTI_HEAD(**_of_inference(args, kwargs))
+
+
 def in_parts_for_inductor(*args: Any, **kwargs: Any) -> Tensor:
     """`in_parts` that Inductor can compile for every length."""
     return in_parts(*args, **kwargs, product=_added_product)
@@ -176,6 +191,9 @@ def _of_inference(args: Sequence[Any], kwargs: dict[str, Any]) -> dict[str, Any]
 
 IN_PARTS: dict[Any, Callable[..., Any]] = {ATTENTION: in_parts, MULTI_HEAD: multi_head_in_parts}
 """By torch's function one that takes the same and gives the same but for dropout, and asks for no length."""
+
+FOR_ONNX: dict[Any, Callable[..., Any]] = {ATTENTION: contiguous_in_parts, MULTI_HEAD: contiguous_multi_head}
+"""The same, whose results are contiguous."""
 
 FOR_INDUCTOR: dict[Any, Callable[..., Any]] = {ATTENTION: in_parts_for_inductor, MULTI_HEAD: multi_head_for_inductor}
 

@@ -77,6 +77,17 @@ MODELS: Mapping[str, Model] = {
         (_prompt(1, 2, 4), _prompt(2, 3, 9), _prompt(3, 4, 6)),
         [_TOKENS],
     ),
+    **{
+        f"{name}_generate": Model(
+            f"{title}, `generate()`",
+            lambda model=model: text.Generated(model()),
+            _prompt(0, 2, 5),
+            (_prompt(1, 2, 5), _prompt(2, 3, 7), _prompt(3, 4, 2), _prompt(4, 1, 11)),
+            [_TOKENS],
+            _GROWS,
+        )
+        for name, title, model in (("gpt2", "GPT-2", lambda: text.gpt2("sdpa")), ("llama", "Llama", text.llama))
+    },
     "gpt2_beam": Model(
         "GPT-2, beam search, a text that grows",
         lambda: text.Beam(text.gpt2(), eos=7, max_length=20),

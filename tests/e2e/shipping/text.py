@@ -1,4 +1,4 @@
-"""Text decoders: greedy and beam search over GPT-2, with a text that grows and with a static cache; T5 and Whisper."""
+"""Text decoders: transformers' own `generate()`, and searches written by hand over GPT-2, T5 and Whisper."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from torch import Tensor, nn
 from transformers import (
     GPT2Config,
     GPT2LMHeadModel,
+    LlamaConfig,
+    LlamaForCausalLM,
     StaticCache,
     T5Config,
     T5ForConditionalGeneration,
@@ -17,7 +19,36 @@ from transformers import (
 VOCABULARY, PAD, BOS, EOS = 60, 0, 1, 2
 
 
-def gpt2() -> GPT2LMHeadModel:
+def llama() -> LlamaForCausalLM:
+    config = LlamaConfig(
+        vocab_size=VOCABULARY,
+        hidden_size=32,
+        intermediate_size=64,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        max_position_embeddings=40,
+        pad_token_id=PAD,
+        bos_token_id=BOS,
+        eos_token_id=EOS,
+        initializer_range=0.5,
+    )
+    return LlamaForCausalLM(config).eval()
+
+
+class Generated(nn.Module):
+    """A model's own `generate()`."""
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, ids: Tensor) -> Tensor:
+        made: Tensor = self.model.generate(ids, max_new_tokens=8, do_sample=False)
+        return made
+
+
+def gpt2(attention: str = "eager") -> GPT2LMHeadModel:
     config = GPT2Config(
         vocab_size=VOCABULARY,
         n_embd=32,
@@ -27,7 +58,8 @@ def gpt2() -> GPT2LMHeadModel:
         bos_token_id=BOS,
         eos_token_id=EOS,
         initializer_range=0.5,  # so that the tokens vary
-        attn_implementation="eager",
+        pad_token_id=PAD,
+        attn_implementation=attention,
     )
     return GPT2LMHeadModel(config).eval()
 

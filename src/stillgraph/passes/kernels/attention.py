@@ -17,6 +17,7 @@ from stillgraph.passes.regions.values import value_of
 from stillgraph.program.attention import (
     ATTENTION,
     FOR_INDUCTOR,
+    FOR_ONNX,
     IN_PARTS,
     MULTI_HEAD,
     drops,
@@ -107,7 +108,7 @@ def write_out_attention(program: Program) -> Program:
 
     Of a query that may look at nothing `torch.onnx` makes the mean of the values; it is to be zeros.
     """
-    return _replaced(program, IN_PARTS, lambda node: True)
+    return _replaced(program, FOR_ONNX, lambda node: True)
 
 
 def write_out_open_attention(program: Program) -> Program:
