@@ -6,6 +6,7 @@ import contextlib
 import os
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from dataclasses import replace
 from types import MethodType
 from typing import Any
 
@@ -13,6 +14,7 @@ import torch
 
 from stillgraph.api.captures import Specs
 from stillgraph.api.capturing import captured
+from stillgraph.api.leaf_writes import not_for_leaves, written_with_gradients
 from stillgraph.api.open_sizes import of_every_size
 from stillgraph.api.static import Static
 from stillgraph.deploy.archive import check_destination, check_holds_several, entry_of, save_entries, save_program
@@ -99,6 +101,7 @@ def save(
         control_flow=control_flow,
         wishes=wishes,
         served=entry.served,
+        no_leaves=entry.no_leaves,
     )
 
 
@@ -148,16 +151,22 @@ def _entry(
     if isinstance(target, (Program, TracedFunction)):
         program = target.program if isinstance(target, TracedFunction) else target
         _require_arguments(program, arguments, kwargs)
-        return entry_of(program, arguments, kwargs), None
+        entry = entry_of(program, arguments, kwargs)
+        return replace(entry, no_leaves=() if gradients else written_with_gradients(program)), None
     _check_target(target)
-    with contextlib.nullcontext() if gradients else torch.no_grad():
-        program = captured(target, arguments, kwargs, input_spec, None, Options(for_calls=False), changing)
-        program, served = of_every_size(program, target, arguments, kwargs)
+
+    def capture() -> Program:
+        return captured(target, arguments, kwargs, input_spec, None, Options(for_calls=False), changing)
+
     receiver = _receiver(target)
+    with contextlib.nullcontext() if gradients else torch.no_grad():
+        program = capture()
+        program, served = of_every_size(program, target, arguments, kwargs)
+    no_leaves = () if gradients else not_for_leaves(program, capture, (*receiver, *arguments), kwargs)
     called = entered(target) if isinstance(target, torch.nn.Module) else target
-    arguments = (*receiver, *arguments)
-    receives = bool(receiver)
-    return entry_of(program, arguments, kwargs, function=called, has_receiver=receives, served=served), called
+    call = (*receiver, *arguments)
+    entry = entry_of(program, call, kwargs, function=called, has_receiver=bool(receiver), served=served)
+    return replace(entry, no_leaves=no_leaves), called
 
 
 def _require_arguments(program: Program, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:

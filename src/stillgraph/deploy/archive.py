@@ -27,6 +27,7 @@ from stillgraph.deploy.exporting.loaded import LoadedProgram, LoadedPrograms
 from stillgraph.deploy.exporting.locating import located
 from stillgraph.deploy.exporting.shared_state import check_state
 from stillgraph.program.program import Program
+from stillgraph.program.sources import Source
 
 _ONE_AT_A_TIME = threading.RLock()
 """What torch's exporters exchange while they trace is the process's; so is what its readers silence."""
@@ -44,6 +45,7 @@ def save_program(
     control_flow: str | None = None,
     wishes: Wishes = DEFAULT,
     served: tuple[Served, ...] = (),
+    no_leaves: tuple[Source, ...] = (),
 ) -> None:
     """Save a program.
 
@@ -57,6 +59,7 @@ def save_program(
         control_flow: of Python source: ``"torch"``, ``"python"``, or None for what says the same.
         wishes: what to make of printing, assertions and loops.
         served: sizes that the program serves besides the example's.
+        no_leaves: places of tensors that may be no leaves that require gradients.
 
     Raises:
         ValueError: the format is not known, or would replace the user's source; or a wish is not to be had.
@@ -76,6 +79,7 @@ def save_program(
         return
     wishes.check_lines([program])
     entry = entry_of(program, args, kwargs, function=function, has_receiver=has_receiver, served=served)
+    entry = replace(entry, no_leaves=no_leaves)
     with _ONE_AT_A_TIME, beside(target) as temporary:
         entry = _settled(entry, wishes)
         if write == "onnx":

@@ -48,7 +48,7 @@ def describe(entry: Entry, exported: Made) -> dict[str, Json]:
         "inputs": [_encode_taken(program, taken) for taken in exported.signature.taken],
         "arguments": [*range(entry.receiver, len(entry.args)), *entry.kwargs],
         "constants": _constants(program),
-        "conditions": encode_preconditions(program),
+        "conditions": encode_preconditions(program, entry.no_leaves),
         "kinds": [kind.__name__ if kind is not None else None for kind in exported.kinds],
         "result": encode_result(program.result, entry.receiver),
         "checks": [[check.name, check.error] for check in exported.checks],

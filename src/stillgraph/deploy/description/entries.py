@@ -9,6 +9,7 @@ from typing import Any
 
 from stillgraph.deploy.description.other_sizes import Served
 from stillgraph.program.program import Program
+from stillgraph.program.sources import Source
 
 Json = Any
 
@@ -26,6 +27,7 @@ class Entry:
         returns_checks: whether the file gives what its assertions found instead of raising.
         time_limit: the seconds that the program, and then the file, may run on the example call; None for no bound.
         served: sizes that the program serves besides the example's, and so the file is to.
+        no_leaves: arguments that are written to in place, which PyTorch refuses for leaves that require gradients.
     """
 
     program: Program
@@ -37,6 +39,7 @@ class Entry:
     returns_checks: bool = False
     time_limit: float | None = None
     served: tuple[Served, ...] = ()
+    no_leaves: tuple[Source, ...] = ()
 
 
 def check_names(names: Iterable[Any]) -> None:

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import enum
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import combinations
 from typing import Any
 
 import torch
 
 from stillgraph.core.diagnostics import load_error
-from stillgraph.deploy.description.asked import asks_gradients, asks_layout
+from stillgraph.deploy.description.asked import asks_gradients, asks_layout, handles_errors
 from stillgraph.deploy.description.constants import is_atom
 from stillgraph.deploy.description.signature import is_argument, objects_of
 from stillgraph.deploy.description.structure import decode_source, encode_source
@@ -28,6 +28,7 @@ from stillgraph.program.guards import (
     IdentityGuard,
     KeysGuard,
     LengthGuard,
+    ModeGuard,
     TensorGuard,
     TypeGuard,
 )
@@ -41,11 +42,16 @@ Read = Callable[[Source], Any]
 Named = Callable[[Source], str]
 
 
-def encode_preconditions(program: Program) -> list[Json]:
-    """The conditions of a program on its arguments: each a kind, places, and what is expected there."""
+def encode_preconditions(program: Program, no_leaves: Sequence[Source] = ()) -> list[Json]:
+    """The conditions of a program on its arguments: each a kind, places, and what is expected there.
+
+    Args:
+        program: to be saved.
+        no_leaves: places of tensors that may be no leaves that require gradients.
+    """
     known: list[Json] = []
     objects = objects_of(program) - _written_out(program)
-    for kind, sources, expected in _conditions(program):
+    for kind, sources, expected in [*_conditions(program), *(("leaf", (source,), False) for source in no_leaves)]:
         places = [encode_source(source) for source in sources if is_argument(source, objects)]
         condition = [kind, places, expected]
         if len(places) == len(sources) and None not in places and condition not in known:
@@ -64,9 +70,10 @@ def _is_named(value: Any) -> bool:
 
 def _conditions(program: Program) -> Iterator[tuple[str, tuple[Source, ...], Any]]:
     asked = asks_layout(program)
-    if asks_gradients(program):
-        tensors = (guard for guard in program.guards if isinstance(guard, TensorGuard))
-        yield from (("gradient", (guard.source,), guard.requires_grad) for guard in tensors)
+    tensors = [guard for guard in program.guards if isinstance(guard, TensorGuard)]
+    if not asks_gradients(program):
+        tensors = [guard for guard in tensors if guard.requires_grad and _handled_with_gradients(program)]
+    yield from (("gradient", (guard.source,), guard.requires_grad) for guard in tensors)
     for guard in program.guards:
         match guard:
             case TensorGuard(source=source, strides=strides) if asked and strides is not None:
@@ -91,6 +98,12 @@ def _conditions(program: Program) -> Iterator[tuple[str, tuple[Source, ...], Any
                 yield "same", (left, right), same
             case ApartGuard(sources=sources):
                 yield from (("same", pair, False) for pair in combinations(sources, 2))
+
+
+def _handled_with_gradients(program: Program) -> bool:
+    """Whether a handler of the function's may have taken what torch raises for gradients."""
+    with_gradients = any(isinstance(guard, ModeGuard) and guard.context.grad for guard in program.guards)
+    return with_gradients and handles_errors(program)
 
 
 def _shown(value: Any) -> str:
@@ -185,6 +198,16 @@ def _gradient(names: list[str], values: list[Any], expected: bool) -> str | None
     return None if found == expected else f"{names[0]}.requires_grad = {expected}, not {found}"
 
 
+def _leaf(names: list[str], values: list[Any], expected: bool) -> str | None:
+    (value,) = values
+    if not torch.is_grad_enabled() or not isinstance(value, torch.Tensor) or not value.requires_grad:
+        return None
+    if not (value.is_leaf or (value._is_view() and value._base is not None and value._base.is_leaf)):
+        return None
+    what = f"{names[0]} being no leaf that requires a gradient, which PyTorch lets nobody write to in place"
+    return f"{what}: call it under torch.no_grad()"
+
+
 _FAULTS: dict[str, Callable[[list[str], list[Any], Any], str | None]] = {
     "type": _type,
     "length": _length,
@@ -195,4 +218,5 @@ _FAULTS: dict[str, Callable[[list[str], list[Any], Any], str | None]] = {
     "strides": _strides,
     "offset": _offset,
     "gradient": _gradient,
+    "leaf": _leaf,
 }

@@ -190,7 +190,7 @@ def _encode(template: Template, numbers: Iterator[int], receiver: int) -> Json:
             parts = [_encode(child, numbers, receiver) for child in children]
             is_table = issubclass(kind, (dict, set, frozenset)) and has_table(context)
             keys = None if is_table else _keys(kind, context)
-            written = {"container": class_name(kind), "keys": keys, "children": parts}
+            written = {"container": class_name(kind), "keys": keys, "children": parts, **_factory(kind, context)}
             return {**written, "table": True} if is_table else written
         case Instance(type=kind, attributes=attributes):
             parts = [_encode(value, numbers, receiver) for _, value in attributes]
@@ -229,6 +229,33 @@ def _keys(kind: type, context: Any) -> list[Json] | None:
             raise refuse("SG402", message, hint="Use strings or numbers as keys.")
         return encoded
     return None
+
+
+_FACTORIES: dict[str, Callable[[], Any]] = {
+    class_name(kind): kind
+    for kind in (
+        *(bool, int, float, complex, str, bytes, list, tuple, dict, set, frozenset),
+        *(OrderedDict, Counter, deque, defaultdict),
+    )
+}
+"""What a loaded `defaultdict` may call for a key that it lacks: nothing else of a file's choice."""
+
+
+def _factory(kind: type, context: Any) -> dict[str, Json]:
+    """What a `defaultdict` calls for a key that it lacks.
+
+    Raises:
+        ExportError: that is of no class of Python's own.
+    """
+    factory = getattr(context, "default_factory", None)
+    if kind is not defaultdict or factory is None:
+        return {}
+    for name, known in _FACTORIES.items():
+        if known is factory:
+            return {"factory": name}
+    shown = getattr(factory, "__qualname__", type(factory).__name__)
+    message = f"the result is a defaultdict whose default_factory is {shown}, which a file cannot hold"
+    raise refuse("SG402", message, hint="Return dict(…) of it, or use a class of Python's own, such as int or list.")
 
 
 def _decoded_keys(keys: list[Json]) -> list[Any]:
@@ -332,7 +359,7 @@ def _container(data: Json, children: list[Any]) -> Any:
     if kind in (OrderedDict, Counter):
         return kind(dict(zip(keys, children)))
     if kind is defaultdict:
-        return defaultdict(None, zip(keys, children))
+        return defaultdict(_FACTORIES.get(str(data.get("factory"))), zip(keys, children))
     if kind is not None and kind in pytree.SUPPORTED_NODES and kind is not dict:
         return _unflatten(kind, keys, children)
     return dict(zip(keys, children))

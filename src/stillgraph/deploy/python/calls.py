@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import enum
 import inspect
 from dataclasses import dataclass
 from typing import Any
 
+import torch
+
 from stillgraph.deploy.python.spelling import Spelling, is_literal
 from stillgraph.program.program import Program
 from stillgraph.program.sources import Argument, Attribute, Item, Slot, Source
+
+_OF_TORCH = (torch.dtype, torch.layout, torch.memory_format, torch.device)
 
 
 @dataclass(frozen=True)
@@ -95,10 +100,15 @@ def _declared(parameter: inspect.Parameter, given: bool, fixed: list[tuple[str, 
     default = parameter.default
     if default is parameter.empty:
         return parameter.name
-    default = default if is_literal(default) else None
+    default = default if is_literal(default) or _has_name(default) else None
     if not given:
         fixed.append((parameter.name, default))
     return f"{parameter.name}={spelling.literal(default)}"
+
+
+def _has_name(value: Any) -> bool:
+    """Whether a value is a constant that a file of torch alone can name, though it is no literal."""
+    return isinstance(value, (enum.Enum, *_OF_TORCH))
 
 
 def is_given(source: Source, receiver: int) -> bool:

@@ -62,7 +62,7 @@ def checks_of(program: Program, places: Places, spelling: Spelling) -> list[str]
         ExportError: the program depends on state that it changes, and the file cannot ask for it.
     """
     receiver = places.call.receiver
-    lines = [_same(place, value, spelling) for place, value in places.call.fixed]
+    lines = [line for place, value in places.call.fixed for line in _same_object(place, value, spelling)]
     for guard in program.guards:
         source = getattr(guard, "source", None)
         if source is not None and is_given(source, receiver) and _is_plain(source):

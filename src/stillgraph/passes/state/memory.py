@@ -41,11 +41,13 @@ class Flow:
     Attributes:
         copied: for each deep copy, the roots of what each of its nodes copies.
         written: for each root that an operation writes in place, such an operation.
+        writers: all of these operations.
         listed: the roots of tensors that are put into a list of unknown length, or taken out of one.
     """
 
     copied: dict[Copying, dict[fx.Node, Roots]] = field(default_factory=dict)
     written: dict[Any, fx.Node] = field(default_factory=dict)
+    writers: dict[Any, dict[fx.Node, None]] = field(default_factory=dict)
     listed: set[Any] = field(default_factory=set)
 
     def written_in_lists(self) -> fx.Node | None:
@@ -139,6 +141,7 @@ def _region(module: fx.GraphModule, given: list[Roots], flow: Flow) -> list[Root
         for target in written_arguments(node):
             for root in at(target):
                 flow.written.setdefault(root, node)
+                flow.writers.setdefault(root, {})[node] = None
     return [at(value) for value in outputs(module)]
 
 
