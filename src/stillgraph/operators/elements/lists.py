@@ -22,9 +22,9 @@ from stillgraph.trace.control_flow.region_interface import leaf_node
 from stillgraph.trace.control_flow.spreads import as_spread, copied_into, define, each, element_at, is_spread
 from stillgraph.trace.control_flow.staging import branch
 from stillgraph.trace.control_flow.unknown import refuse_unknown
-from stillgraph.trace.values import entries, lists
+from stillgraph.trace.values import entries, lists, number_failures
 from stillgraph.trace.values.lists import StagedList, StagedSpread
-from stillgraph.trace.values.numbers import StagedFloat, StagedNumber
+from stillgraph.trace.values.numbers import StagedFloat, StagedInt, StagedNumber
 from stillgraph.trace.values.operands import require_known, sample
 
 
@@ -56,7 +56,8 @@ def at(capture: Session, value: Sequence[Any], index: Any) -> Any:
     known = _known_element(value, index)
     if known is not _UNKNOWN:
         return known
-    capture.before_risk()
+    whole = type(value) is list and (type(index) is int or isinstance(index, StagedInt))
+    capture.before_failures(number_failures.indexing(list) if whole else None)
     spread = as_spread(capture, value)
     return element_at(capture, spread, index)
 

@@ -28,6 +28,7 @@ from stillgraph.trace.code.frames import here
 from stillgraph.trace.control_flow.both_sides import several_in
 from stillgraph.trace.control_flow.narrowing import exchanged
 from stillgraph.trace.control_flow.staging import branch
+from stillgraph.trace.values import number_failures
 from stillgraph.trace.values.entries import find
 from stillgraph.trace.values.numbers import StagedBool, StagedInt
 
@@ -52,7 +53,8 @@ def item(target: Any, key: Any) -> Any:
         if lists.is_spread(target) or (is_exactly(target, (list, tuple)) and is_cut_by_staged(key)):
             return lists.at(capture, target, key)
         if isinstance(key, StagedInt):
-            capture.before_risk()
+            exact = is_exactly(target, (list, tuple))
+            capture.before_failures(number_failures.indexing(type(target)) if exact else None)
             return _staged_item(capture, target, key)
         if isinstance(target, range) and is_cut_by_staged(key) and key.step is None:
             return _cut_range(capture, target, key)

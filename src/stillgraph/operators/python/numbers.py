@@ -23,6 +23,7 @@ from stillgraph.trace.code.frames import here
 from stillgraph.trace.control_flow.narrowing import is_optional
 from stillgraph.trace.torch_rules.special import number_kind
 from stillgraph.trace.torch_rules.tensor_attributes import read_shape
+from stillgraph.trace.values import number_failures
 from stillgraph.trace.values.arrays import StagedArray, require_one_element
 from stillgraph.trace.values.complexes import StagedComplex
 from stillgraph.trace.values.entries import container_of
@@ -62,7 +63,7 @@ def _from_tensor(kind: type, value: torch.Tensor, asked_by: Any = None) -> Any:
     if not isinstance(numel, int):
         capture.before_raise(type(said))
     if number_kind(capture.to_fake(value).dtype) is float and kind is int:
-        capture.before_rounding()
+        capture.before_failures(number_failures.rounding())
     return capture.fresh_result(kind, capture.emit("call_function", kind, (value,), {}))
 
 

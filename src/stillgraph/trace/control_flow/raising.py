@@ -189,6 +189,9 @@ _OF_NO_DIMENSION = ("iteration over a 0-d tensor", "len() of a 0-d tensor")  # w
 
 _PYTHONS_OWN = (IndexError, KeyError, ZeroDivisionError, NameError)  # of values the capture knows
 
+_PYTHONS_OWN_IN_C = (ValueError, OverflowError)
+"""Of values the capture knows, where code in C raises it: a stand-in would meet a `TypeError` there, or be refused."""
+
 _HERE = folder_of_ours("trace")  # what goes wrong here by itself is a fault of ours
 
 
@@ -210,6 +213,8 @@ def raised_by_user(error: BaseException) -> bool:
     code = trace.tb_frame.f_code
     if is_torch(code.co_filename):
         return False
+    if isinstance(error, _PYTHONS_OWN_IN_C) and not code.co_filename.startswith(_HERE) and not _is_raise(trace):
+        return True
     if is_ours(code.co_filename):
         return isinstance(error, AssertionError)
     return _is_raise(trace)

@@ -13,6 +13,7 @@ from torch.overrides import TorchFunctionMode
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.core.parcel import opened
+from stillgraph.program.exceptions import copied
 from stillgraph.program.so_far import SoFar
 from stillgraph.program.sources import Source
 from stillgraph.trace.code.frames import here
@@ -193,10 +194,17 @@ class PlainAnswers(TorchFunctionMode):
         """To be called before an operation is recorded that may raise when the program runs."""
         self.before_raise(None)
 
-    def before_rounding(self) -> None:
-        """To be called before a whole number is made of one that may be infinite or none."""
-        for raised in (ValueError, OverflowError):
-            self.before_raise(raised)
+    def before_failures(self, failures: Iterable[Exception] | None) -> None:
+        """To be called before an operation is recorded that may raise some exceptions, of which all is known.
+
+        Args:
+            failures: each that it may raise; None if they are not known.
+        """
+        if failures is None:
+            self.before_risk()
+        for error in failures or ():
+            known = copied(error)
+            self.before_raise(type(error), raised=(Raised(type(error), True, known, known),))
 
     def unpacked(self, value: Any) -> Any:
         """What is in a parcel, on which the capture depends from now on; anything else as it is."""

@@ -57,9 +57,9 @@ from stillgraph.trace.torch_rules.fake_execution import needs_a_value, require_f
 from stillgraph.trace.torch_rules.hidden_inputs import HiddenInputs
 from stillgraph.trace.torch_rules.hooks import HookedVariables
 from stillgraph.trace.torch_rules.number_results import MAY_RAISE, mixes, number_result
-from stillgraph.trace.values import complexes
+from stillgraph.trace.values import complexes, number_failures
 from stillgraph.trace.values.lists import StagedSpread
-from stillgraph.trace.values.numbers import StagedNumber, kind_of, let_kind_vary, plain, staged
+from stillgraph.trace.values.numbers import StagedNumber, let_kind_vary, plain, staged
 
 _ASKING = frozenset({operator.is_, is_unbound})  # whether something is there, which raises nothing
 
@@ -312,9 +312,7 @@ class Recorder(PlainAnswers):
         """Record ``function(*args)`` on Python numbers."""
         self._require_going_on()
         if function in MAY_RAISE or getattr(function, "__module__", "") == "math":
-            self.before_risk()
-        if function in (int, round) and len(args) == 1 and kind_of(args[0]) is float:
-            self.before_rounding()
+            self.before_failures(number_failures.failures_of(function, args))
         if function is divmod:
             return (self.number_operation(operator.floordiv, args), self.number_operation(operator.mod, args))
         with self.executed.paused():

@@ -19,7 +19,12 @@ from stillgraph.trace.values.operands import ONE_KIND
 if TYPE_CHECKING:
     from stillgraph.trace.graph.recorder import Recorder
 
-MAY_RAISE = frozenset({operator.floordiv, operator.mod, operator.truediv, operator.pow, operator.lshift, divmod})
+MAY_RAISE = frozenset(
+    {
+        *(operator.floordiv, operator.mod, operator.truediv, operator.pow, operator.lshift, operator.rshift),
+        *(divmod, int, round),
+    }
+)
 _COMPARISONS = frozenset({operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge})
 _SYMBOLIC = frozenset({operator.add, operator.sub, operator.mul, operator.floordiv, operator.mod, operator.neg})
 _BITWISE = frozenset({operator.and_, operator.or_, operator.xor})
