@@ -66,7 +66,8 @@ def in_parts(
     if query.dim() == key.dim() == value.dim() == 3:  # onnxruntime (1.31) crashes on empty products of three dimensions
         options: dict[str, Any] = {"scale": scale, "enable_gqa": enable_gqa, "product": product}
         q, k, v = (each.unsqueeze(0) for each in (query, key, value))
-        return laid_out(in_parts(q, k, v, attn_mask, 0.0, is_causal, **options, as_kernels=as_kernels).squeeze(0), order)
+        made = in_parts(q, k, v, attn_mask, 0.0, is_causal, **options, as_kernels=as_kernels)
+        return laid_out(made.squeeze(0), order)
     if enable_gqa:
         key, value = (_for_each_head(each, query.shape[-3]) for each in (key, value))
     factor = math.sqrt(1 / math.sqrt(query.shape[-1]) if scale is None else abs(scale))
