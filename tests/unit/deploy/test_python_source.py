@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import logging
 import os
 import subprocess
@@ -148,6 +149,22 @@ def test_logging_warnings_and_standard_streams(
     with pytest.warns(RuntimeWarning, match="positive"):
         written.told(torch.ones(2))
     assert (caplog.messages, capsys.readouterr().err) == (["the sum is 2.0"], "told\n")
+
+
+def test_a_method_that_pythons_loggers_do_not_have(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    @functools.lru_cache(None)
+    def warning_once(self: logging.Logger, text: str) -> None:
+        self.warning(text)
+
+    def told_once(x: Tensor) -> Tensor:
+        if x.sum() > 0:
+            LOG.warning_once("once")  # type: ignore[attr-defined]  # made below, as transformers does
+        return x * 2
+
+    monkeypatch.setattr(logging.Logger, "warning_once", warning_once, raising=False)
+    with pytest.raises(sg.ExportError, match="'warning_once', which Python's loggers do not have") as raised:
+        sg.save(told_once, tmp_path / "told.py", args=(torch.ones(2),))
+    assert raised.value.reason.code == "SG402"
 
 
 def test_state_is_kept_and_weights_have_their_names(tmp_path: Path) -> None:

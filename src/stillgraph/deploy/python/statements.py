@@ -183,6 +183,9 @@ def _act(writer: Writer, node: fx.Node) -> None:
     writer.lines.add(f"{_step(writer, value_of(step))}({', '.join(given)})", writer.at)
 
 
+_LOGGING = frozenset(["debug", "info", "warning", "warn", "error", "critical", "fatal", "exception", "log"])
+
+
 def _step(writer: Writer, step: Any) -> str:
     match step:
         case Warning_():
@@ -192,6 +195,10 @@ def _step(writer: Writer, step: Any) -> str:
         case Calling(function=function):
             return writer.spelling.function(function, writer.at)
         case Logging(function=function):
+            if function.__name__ not in _LOGGING:
+                message = f"a file of torch alone cannot call '{function.__name__}', which Python's loggers do not have"
+                hint = "Log by debug, info, warning, error or critical."
+                raise refuse("SG402", message, location=writer.at, hint=hint)
             logger = getattr(function, "__self__", None)
             name = f".getLogger({quoted(logger.name)})" if isinstance(logger, logging.Logger) else ""
             return f"{writer.spelling.imported('logging')}{name}.{function.__name__}"
