@@ -11,7 +11,13 @@ import pytest
 _EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.py"))
 
 
-@pytest.mark.parametrize("path", _EXAMPLES, ids=lambda path: path.stem)
+_SLOW = {"generate"}  # a minute of capture
+_RUNS = [
+    pytest.param(path, id=path.stem, marks=[pytest.mark.slow] if path.stem in _SLOW else []) for path in _EXAMPLES
+]
+
+
+@pytest.mark.parametrize("path", _RUNS)
 def test_example_does_what_it_says(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)  # what an example writes stays out of the source tree
     namespace = runpy.run_path(str(path), run_name="example")

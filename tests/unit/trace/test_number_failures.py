@@ -19,7 +19,7 @@ KINDS: tuple[tuple[type, ...], ...] = ((bool,), (int,), (float,))
 _GROWING = ("factorial", "comb", "perm")
 _OF_SEQUENCES = ("dist", "fsum", "prod", "sumprod", "hypot")
 FUNCTIONS: list[tuple[Callable[..., Any], int]] = [
-    *((each, 2) for each in MAY_RAISE if each not in (int, round)),
+    *((each, 2) for each in sorted(MAY_RAISE - {int, round}, key=lambda each: each.__name__)),
     *((each, 1) for each in (int, round)),
     *((each, 1) for name, each in vars(math).items() if callable(each) and name not in (*_GROWING, *_OF_SEQUENCES)),
     *((getattr(math, name), 2) for name in ("atan2", "fmod", "pow", "remainder", "ldexp", "log", "nextafter", "gcd")),
