@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 import torch
 from torch import Tensor
 
@@ -121,6 +122,14 @@ def test_a_condition_that_was_written_tells_nothing() -> None:
     agree(a_condition_that_is_written, P, N)
     agree(written_in_its_arm, P, N)
     agree(written_and_asked_again, P, N)
+
+
+@pytest.mark.parametrize(
+    "function", [a_condition_that_is_written, written_in_its_arm, written_and_asked_again, by_numbers]
+)
+def test_in_inference_mode(function: Any) -> None:
+    with torch.inference_mode():
+        agree(function, P, N)
 
 
 def test_a_condition_is_decided_in_its_arms() -> None:

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch._subclasses.fake_tensor import FakeTensor
 
+from stillgraph.trace.fakes.shape_environment import FakeMode
 from stillgraph.trace.graph.region import Region
 
 Decided = list[tuple[Any, bool]]
@@ -32,11 +34,17 @@ class _Follows:
 
 
 def version(condition: Any) -> int | None:
-    """How often a tensor has been written, as autograd counts it; None of what is none, or is of inference mode."""
+    """How often a tensor has been written, as autograd counts it; None of what is none.
+
+    A tensor of inference mode has no such count. It counts as written wherever the capture has written to any.
+    """
     if not isinstance(condition, torch.Tensor):
         return None
     with torch._C.DisableTorchFunction():
-        return None if condition.is_inference() else condition._version
+        if not condition.is_inference():
+            return condition._version
+    assert isinstance(condition, FakeTensor) and isinstance(condition.fake_mode, FakeMode)
+    return condition.fake_mode.writes
 
 
 @dataclass(frozen=True, eq=False)

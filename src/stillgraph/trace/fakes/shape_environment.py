@@ -87,13 +87,20 @@ class FakeMode(FakeTensorMode):
     """torch's mode of fake tensors, which can refuse to take a symbol for the one size that it had in the example.
 
     So does torch where its code in C++ asks for plain sizes: that of ``matmul`` before torch 2.13.
+
+    Attributes:
+        refuses: whether it does that now.
+        writes: how many operations in it have written to a tensor. Tensors of inference mode do not count their own.
     """
 
     refuses = False
+    writes = 0
 
     def dispatch(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if self.refuses and func is torch.ops.aten.size.default and any(map(_is_symbol, args[0].shape)):
             raise RuntimeError(WANTS_INTEGERS)
+        if getattr(func, "_schema", None) is not None and func._schema.is_mutable:
+            self.writes += 1
         if func in _QUANTIZING:
             raise UnsupportedFakeTensorException("quantized")
         if func is sparse_fakes.COUNTS:
