@@ -47,7 +47,6 @@ def asked_for_its_gradient(x: Tensor) -> int:
         (lambda x: x.apply_(lambda v: v), "SG304"),
         (lambda x: hash(x.sum().item()), "SG301"),
         (lambda x: x.nothing if x.sum() < 0 else x, "SG209"),
-        (lambda x: int("a") if x.sum() < 0 else x, "SG209"),
         (seen_by_a_generator, "SG208"),
         (asked_for_its_gradient, "SG301"),
     ],
