@@ -123,7 +123,10 @@ def test_agrees(function: Callable[[Tensor], Any]) -> None:
     agree(function, *INPUTS)
 
 
-@pytest.mark.parametrize("function", [of_tuples_of_tensors, bisected, merged, merged_in_a_loop])
+_MERGED = pytest.param(merged, marks=pytest.mark.slow)  # 90 s: a heap of iterators, in segments
+
+
+@pytest.mark.parametrize("function", [of_tuples_of_tensors, bisected, _MERGED, merged_in_a_loop])
 def test_without_a_full_graph(function: Callable[[Tensor], Any]) -> None:
     captured = sg.to_static(function, backend="eager", full_graph=False)
     assert repr([captured(x) for x in INPUTS]) == repr([function(x) for x in INPUTS])
