@@ -44,6 +44,7 @@ def not_for_leaves(
     inputs = {each.source: each for each in program.inputs}
     tensors = {source: read_source(source, args, kwargs) for source in known if inputs[source].kind == "argument"}
     found: Writes = {}
+    # Of any kind: where the second capture fails, nothing is known to be allowed, so that more is refused.
     with _leaves(tensors.values()), torch.enable_grad(), contextlib.suppress(Exception):
         found = _writes(capture())
     wrong = {source: lines for source, lines in known.items() if not lines.keys() <= found.get(source, {}).keys()}

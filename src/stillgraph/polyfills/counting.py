@@ -13,5 +13,5 @@ def count_elements(mapping: Any, iterable: Any, /) -> None:
         mapping[element] = mapping.get(element, 0) + 1
 
 
-POLYFILLS: dict[Any, Callable[..., Any]] = {collections._count_elements: count_elements}  # type: ignore[attr-defined]
+POLYFILLS: dict[Any, Callable[..., Any]] = {collections._count_elements: count_elements}  # type: ignore[attr-defined]  # typeshed lacks it
 """By Python's own function."""

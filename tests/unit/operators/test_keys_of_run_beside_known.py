@@ -339,3 +339,23 @@ def test_what_to_write_for_a_container_that_is_changed(function: Any, says: str)
     with pytest.raises(sg.CaptureError, match=says):
         raise error
     assert "Column" not in str(error)
+
+
+def popped_with_a_keyword(n: Tensor) -> Any:
+    held = {int(n): 1}
+    return held.popitem(last=False)  # type: ignore[call-arg]  # which a dict does not take
+
+
+def popped_with_an_argument(n: Tensor) -> Any:
+    held = {int(n): 1}
+    return held.popitem(False)  # type: ignore[call-arg]  # the same
+
+
+@pytest.mark.parametrize("function", [popped_with_a_keyword, popped_with_an_argument])
+def test_a_dict_takes_nothing_for_popitem(function: Any) -> None:
+    n = torch.tensor(3)
+    with pytest.raises(TypeError) as expected:
+        function(n)
+    with pytest.raises(TypeError) as found:
+        sg.to_static(function, backend="eager")(n)
+    assert str(found.value) == str(expected.value)

@@ -90,6 +90,30 @@ def asked_again_in_its_arm(x: Tensor) -> Any:
     return inner, {name}.issubset({"x", "q"}), {name} == {"x"}, (not holds) or True, holds
 
 
+def written_in_a_loop(x: Tensor) -> Any:
+    flag = x.sum() > 0
+    a = 5 if flag else None
+    name = "p" if flag else "q"
+    out, n = 0, 0
+    while n < x.abs().sum():
+        if flag:
+            out = out + (1 if a is None else 2) + (10 if name == "p" else 20)
+        flag.logical_not_()
+        n = n + 1
+    return out
+
+
+def written_in_an_unrolled_loop(x: Tensor) -> Any:
+    flag = x.sum() > 0
+    a, name = (5, "p") if flag else (6, "q")
+    out = 0
+    for _ in range(3):
+        if flag:
+            out = out + a + (10 if name == "p" else 20)
+        flag.logical_not_()
+    return out
+
+
 def unset_on_one_path(x: Tensor) -> Any:
     if x.sum() > 0:
         found = 3
@@ -122,10 +146,16 @@ def test_a_condition_that_was_written_tells_nothing() -> None:
     agree(a_condition_that_is_written, P, N)
     agree(written_in_its_arm, P, N)
     agree(written_and_asked_again, P, N)
+    agree(written_in_a_loop, P, N)
+    agree(written_in_an_unrolled_loop, P, N)
 
 
 @pytest.mark.parametrize(
-    "function", [a_condition_that_is_written, written_in_its_arm, written_and_asked_again, by_numbers]
+    "function",
+    [
+        *(a_condition_that_is_written, written_in_its_arm, written_and_asked_again, by_numbers),
+        *(written_in_a_loop, written_in_an_unrolled_loop),
+    ],
 )
 def test_in_inference_mode(function: Any) -> None:
     with torch.inference_mode():

@@ -40,11 +40,12 @@ def merge_repeated_operands(module: fx.GraphModule) -> None:
     """
     for node in module.graph.find_nodes(op="call_function", target=torch.ops.higher_order.cond):
         predicate, then, orelse, operands = node.args
-        kept = list(dict.fromkeys(operands))
+        kept = {(type(each), each): each for each in operands}  # ``True`` and 1 are two
         if len(kept) < len(operands):
+            places = {key: place for place, key in enumerate(kept)}
             for arm in (then, orelse):
-                _take_once(module.get_submodule(str(arm.target)), [kept.index(each) for each in operands])
-            node.args = (predicate, then, orelse, tuple(kept))
+                _take_once(module.get_submodule(str(arm.target)), [places[type(each), each] for each in operands])
+            node.args = (predicate, then, orelse, tuple(kept.values()))
 
 
 def _take_once(arm: torch.nn.Module, places: list[int]) -> None:

@@ -88,8 +88,9 @@ def _enumeration(spelling: Spelling, kind: type[enum.Enum], where: str) -> str:
         bases.insert(0, data.__name__)
     if data is object:  # others are compared by what they are besides
         bases.insert(0, spelling.helper("_Alike"))
-    if issubclass(kind, enum.Flag) and kind._boundary_ is not base._boundary_:  # type: ignore[attr-defined]
-        bases.append(f"boundary=enum.{kind._boundary_.name}")  # type: ignore[attr-defined]
+    boundary, given = (getattr(each, "_boundary_", None) for each in (kind, base))  # flags alone have one
+    if boundary is not None and boundary is not given:
+        bases.append(f"boundary=enum.{boundary.name}")
     _check_data(spelling, kind, data)
     listed = [f"    {name} = {spelling.literal(member._value_)}" for name, member in kind.__members__.items()]
     said = f'"""Stands for the class of that name{where}: the same members, none of its methods."""'
@@ -113,7 +114,7 @@ def _is_data(member: Any, data: type) -> bool:
 
 
 def _data_of(kind: type[enum.Enum]) -> type:
-    found: type = kind._member_type_  # type: ignore[attr-defined]
+    found: type = kind._member_type_  # type: ignore[attr-defined]  # an attribute of `enum`'s that typeshed lacks
     return found
 
 

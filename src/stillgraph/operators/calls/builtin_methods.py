@@ -252,9 +252,10 @@ def _get(capture: Session, method: Method, args: Args, kwargs: Keywords) -> Any:
 
 
 def _by_table(capture: Session, method: Method, args: Args, kwargs: Keywords) -> Any:
-    if kwargs.keys() - {"last"} or not table_methods.takes(method.__self__, method.__name__, args):
+    container, name = method.__self__, method.__name__
+    if (kwargs and name not in table_methods.BY_ORDER) or not table_methods.takes(container, name, args):
         return ANOTHER
-    return table_methods.call_method(capture, method.__self__, method.__name__, args, kwargs)
+    return table_methods.call_method(capture, container, name, args, kwargs)
 
 
 def _of_entries(capture: Session, method: Method, args: Args, kwargs: Keywords) -> Any:

@@ -21,6 +21,7 @@ from stillgraph.operators.containers.tables import (
     index_of,
     is_by_table,
     put,
+    raise_unless,
     require,
     setdefault,
     value_at,
@@ -28,8 +29,6 @@ from stillgraph.operators.containers.tables import (
 from stillgraph.operators.elements import lists
 from stillgraph.trace.capture.session import Session
 from stillgraph.trace.code.frames import called, here
-from stillgraph.trace.code.signals import Diverged
-from stillgraph.trace.control_flow.raising import emit_raise
 from stillgraph.trace.control_flow.staging import branch
 from stillgraph.trace.control_flow.unknown import refuse_unknown
 from stillgraph.trace.heap.places import ContentsPlace
@@ -41,7 +40,7 @@ def takes(container: Any, name: str, args: tuple[Any, ...]) -> bool:
     """Whether a method of a dict or set has to look for a key in the run."""
     if name == "update" and type(container) in (dict, *KINDS_OF_DICT):
         return any(type(each) in (dict, *KINDS_OF_DICT) and is_by_table(each) for each in (container, *args))
-    if name in _BY_ORDER and isinstance(container, dict) and any(type(each) is MaybeKey for each in container):
+    if name in BY_ORDER and isinstance(container, dict) and any(type(each) is MaybeKey for each in container):
         return all(is_sought(each.key if type(each) is MaybeKey else each) for each in container)
     return is_by_table(container, *(args[:1] if name in WITH_KEY else ()))
 
@@ -67,28 +66,21 @@ def _pop(capture: Session, container: dict[Any, Any], key: Any, *default: Any) -
     return choose(capture, has(capture, container, key), take, lambda: default[0])
 
 
-def _popitem(capture: Session, container: dict[Any, Any], last: bool = True) -> Any:
-    table = as_table(container)
-    _require_some(capture, container, count(capture, table) > 0)
+def _popitem(capture: Session, container: dict[Any, Any], *args: Any, **kwargs: Any) -> Any:
+    table, is_ordered = as_table(container), isinstance(container, collections.OrderedDict)
+    if not is_ordered and (args or kwargs):
+        {}.popitem(*args, **kwargs)  # Python says what is wrong with them
+    last = _takes_last(*args, **kwargs)
+    said = "dictionary is empty" if is_ordered else "popitem(): dictionary is empty"
+    raise_unless(capture, count(capture, table) > 0, lambda: KeyError(said))
     columns = [list(table.keys), list(table.values or ())]
     item = tuple(lists.METHODS["pop"](capture, column, -1 if last else 0) for column in columns)
     become(container, Table(*columns))
     return item
 
 
-def _require_some(capture: Session, container: dict[Any, Any], some: Any) -> None:
-    """Let the program raise ``KeyError`` where a dict is empty."""
-    has_own = isinstance(container, collections.OrderedDict)
-    said = "dictionary is empty" if has_own else "popitem(): dictionary is empty"
-
-    def missing() -> None:
-        emit_raise(capture, KeyError(said))
-        raise Diverged
-
-    if some is False:
-        raise KeyError(said)
-    if some is not True:
-        branch(capture, some, lambda: None, missing, (), ())
+def _takes_last(last: bool = True) -> bool:
+    return last
 
 
 def _move_to_end(capture: Session, container: dict[Any, Any], key: Any, last: bool = True) -> None:
@@ -197,7 +189,9 @@ def values_and_items(container: Any, name: str) -> Any:
 
 OF_SETS = frozenset({"add", "discard", "remove", "update", "copy", "clear"})
 OF_DICTS = frozenset({"get", "pop", "popitem", "setdefault", "update", "keys", "values", "items", "copy", "clear"})
-_BY_ORDER = frozenset({"popitem", "move_to_end"})
+BY_ORDER = frozenset({"popitem", "move_to_end"})
+"""Methods that may take ``last=``."""
+
 WITH_KEY = frozenset({"add", "discard", "remove", "get", "pop", "setdefault", "move_to_end"})
 """Methods whose first argument is a key."""
 

@@ -142,14 +142,20 @@ def at(capture: Session, container: dict[Any, Any], key: Any) -> Any:
 def require(capture: Session, there: Any, key: Any) -> None:
     """Let the program raise ``KeyError`` where a key is missing."""
 
-    def missing() -> None:
-        emit_raise(capture, KeyError(key))
+    raise_unless(capture, there, lambda: KeyError(key))
+
+
+def raise_unless(capture: Session, holds: Any, make: Callable[[], Exception]) -> None:
+    """Let the program raise an exception where a condition does not hold; where it is known not to, Python does."""
+
+    def fails() -> None:
+        emit_raise(capture, make())
         raise Diverged
 
-    if there is False:
-        raise KeyError(key)
-    if there is not True:
-        branch(capture, there, lambda: None, missing, (), ())
+    if holds is False:
+        raise make()
+    if holds is not True:
+        branch(capture, holds, lambda: None, fails, (), ())
 
 
 def choose(capture: Session, there: Any, then: Callable[[], Any], otherwise: Callable[[], Any]) -> Any:

@@ -130,7 +130,6 @@ def _not_both(left: Any, right: Any, key: Any) -> Any:
     return not_(and_(first, lambda: second))
 
 
-
 METHODS: dict[str, Callable[..., Any]] = {
     "issubset": is_within,
     "issuperset": lambda capture, left, right: is_within(capture, right, left),
