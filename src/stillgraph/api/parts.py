@@ -16,8 +16,10 @@ from stillgraph.api.captures import function_of
 from stillgraph.api.front_ends import SOURCE
 from stillgraph.api.left_whole import may_pack
 from stillgraph.api.passing import Passing, learn_to_open, only_sizes_differ, unpacking
+from stillgraph.api.planned import ending_of
 from stillgraph.api.static import Static
-from stillgraph.bytecode.segments.breaks import Learned, Unreachable, sees_frames
+from stillgraph.bytecode.between.resuming import SUSPENDED
+from stillgraph.bytecode.segments.breaks import Breaks, Learned, Unreachable, sees_frames
 from stillgraph.bytecode.segments.called import code_called
 from stillgraph.bytecode.segments.layouts import Layout, left_by_raising, unread, variables
 from stillgraph.bytecode.segments.segments import Segment
@@ -201,11 +203,11 @@ class Part(Static):
     def _capture_call(self, args: tuple[Any, ...], kwargs: dict[str, Any], watch: Watch | None = None) -> Program:
         breaks = self._plan.breaks
         for _ in range(MOST_ATTEMPTS):
+            whole = self._as_whole(args, kwargs, watch) if breaks.are_of_segments else None
+            if whole is not None:
+                return whole
             known, ends = breaks.count, len(self._plan.ends)
-            function, _ = function_of(self.original, args)
-            root = code_called(opened(args[0]) if function is torch.nn.Module.__call__ else function)
-            left = frozenset(self.passing.closed), frozenset(self.passing.unread)
-            segment = Segment(breaks, _is_residual, self._plan.number, root, *left)
+            segment = self._segment(args, breaks)
             self._front_end = self._plan.front_end(segment)
             try:
                 program = super()._capture_call(args, kwargs, watch)
@@ -223,6 +225,37 @@ class Part(Static):
                 segment.forget()
                 self._front_end = SOURCE
         raise refusal("SG107", f"a capture has begun anew {MOST_ATTEMPTS} times")
+
+    def _segment(self, args: tuple[Any, ...], breaks: Breaks) -> Segment:
+        function, _ = function_of(self.original, args)
+        root = code_called(opened(args[0]) if function is torch.nn.Module.__call__ else function)
+        left = frozenset(self.passing.closed), frozenset(self.passing.unread)
+        return Segment(breaks, _is_residual, self._plan.number, root, *left)
+
+    def _as_whole(self, args: tuple[Any, ...], kwargs: dict[str, Any], watch: Watch | None) -> Program | None:
+        """A program of the whole call, where one would be cut only because it may end, see `FrontEnd.may_end`.
+
+        Returns:
+            The program; None where the call has to be cut for something else too.
+        """
+        if not self._is_entry or self._plan.cannot_be_whole:
+            return None
+        segment = self._segment(args, Breaks())
+        self._front_end = self._plan.front_end(segment, may_end=False)
+        program: Program | None = None
+        try:
+            program = super()._capture_call(args, kwargs, watch)
+        except (Learned, CaptureError, Unreachable) as error:
+            let_go(error, of_all=True)
+            log("plan", "whole", f"{self._name} is no program as a whole: {error}", function=self._name)
+        finally:
+            segment.forget()
+            self._front_end = SOURCE
+        if program is None or ending_of(program, SUSPENDED) is not None:
+            self._plan.cannot_be_whole = True
+            return None
+        log("plan", "whole", f"{self._name} is one program, as with a full graph", function=self._name)
+        return program
 
     def _learn(self, segment: Segment, error: CaptureError | Unreachable) -> None:
         """Learn from an attempt that has failed how the next one may not.

@@ -64,6 +64,7 @@ class Plan:
         gave_up: why calls are made in plain PyTorch from now on; None where they are not.
         changing: the variables, by code and slot, of which some segment leaves to Python what they hold.
         left: why Python makes the calls as a whole, and where the function begins; None where it does not.
+        cannot_be_whole: whether a program of a whole call was asked for in vain, see `FrontEnd.may_end`.
     """
 
     def __init__(self, name: str, original: Any, strict: bool, options: dict[str, Any]) -> None:
@@ -74,6 +75,7 @@ class Plan:
         self.gave_up: str | None = None
         self.changing: set[tuple[CodeType, int]] = set()
         self.left = why_left(original)
+        self.cannot_be_whole = False
         self._name = name
         self._numbers: dict[Layout, int] = {}
         self._options = {**options, "input_spec": None}
@@ -95,8 +97,8 @@ class Plan:
             self.ends.append(Between(layout, self.breaks, self))
         return found
 
-    def front_end(self, segment: Segment) -> FrontEnd:
-        """The front end of one attempt."""
+    def front_end(self, segment: Segment, may_end: bool = True) -> FrontEnd:
+        """The front end of one attempt; see `FrontEnd.may_end`."""
 
         def convert(function: FunctionType, watched: frozenset[str], tries: bool) -> Any:
             resumed = self._resumed.get(id(function))
@@ -105,7 +107,7 @@ class Plan:
         def inside_out(function: FunctionType, watched: frozenset[str], tries: bool) -> Any:
             return turn_inside_out_in(segment, function)
 
-        return FrontEnd(convert, inside_out, is_converted, SETTINGS.skips, for_segments=True)
+        return FrontEnd(convert, inside_out, is_converted, SETTINGS.skips, None, True, may_end)
 
     def part(self, layout: Layout) -> Part:
         """The segment that begins with a layout."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import functools
-import weakref
 from collections.abc import Callable
 from typing import TypeVar
+
+from stillgraph.core.identity_cache import IdentityCache
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -20,14 +21,10 @@ def weakly_cached(find_out: Callable[[K], V]) -> Callable[[K], V]:
     Args:
         find_out: the function; what it gives must not lead back to the object.
     """
-    known: weakref.WeakKeyDictionary[K, V] = weakref.WeakKeyDictionary()
+    known: IdentityCache[K, V] = IdentityCache()  # to hash a code object is to hash all of its constants
 
     @functools.wraps(find_out)
     def remembered(of: K) -> V:
-        try:
-            return known[of]
-        except KeyError:
-            found = known[of] = find_out(of)
-            return found
+        return known.get(of, functools.partial(find_out, of))
 
     return remembered

@@ -32,10 +32,10 @@ def _iterator(value: Any) -> Any:
     if method is not None:
         value = call(method, value)
     known = isinstance(value, (Unjoined, Produced)) or is_exactly(value, _PLAIN)
-    if known or as_sequence(value) is not None or watched_container(value) is not None:
+    if known or as_sequence(value) is not None or watched_container(value) is not None or is_advanced_unseen(value):
         made: Any = Iteration(value)
     elif isinstance(value, Iterator):
-        return Iteration(value) if is_advanced_unseen(value) else iter(value)
+        return iter(value)
     else:
         made = iter(value)
     capture.iterators.made(made, value)

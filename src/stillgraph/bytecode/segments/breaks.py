@@ -67,6 +67,11 @@ class Breaks:
         """How much is known."""
         return sum(len(each) for kind in (self.residual, self.plain, self.unstaged) for each in kind.values())
 
+    @property
+    def are_of_segments(self) -> bool:
+        """Whether an instruction may be Python's only because a program may end, see `FrontEnd.may_end`."""
+        return any(why.code in ("SG208", "SG211") for known in self.residual.values() for why in known.values())
+
     def leave(self, code: CodeType, index: int, why: Why) -> None:
         """Leave an instruction to Python; a reason that is known stays."""
         known = self.residual[code]

@@ -82,10 +82,10 @@ def on_each_path(capture: Session, function: Any, args: tuple[Any, ...], kwargs:
     """The call with the first of the keywords that may be missing, and the call without it.
 
     Raises:
-        CaptureError: there is no full graph. Python makes the call then: what is called could break the program in
-            one of the two calls, and would go on from there on both paths.
+        CaptureError: the program may end in one of the two calls, and would go on from there on both paths: Python
+            makes the call then.
     """
-    if capture.for_segments:
+    if capture.may_end:
         names = " and ".join(repr(str(name)) for name in kwargs if type(name) is MaybeName)
         raise refuse("SG211", f"only the run knows whether a call has the keyword {names}", location=here())
     first = next(name for name in kwargs if type(name) is MaybeName)

@@ -109,6 +109,7 @@ class CaptureAttempt:
         self.followed.promotion = self.promotion
         session.unseen.can_follow_methods = front_end.following is not None
         session.for_segments = self.front_end.for_segments
+        session.may_end = self.front_end.may_end
         audits.before_capture()
         session.executed.reaching = audits.before_reaching
         session.executed.beginning = session.unseen.before_code

@@ -104,7 +104,7 @@ class Session(BothSides):
         self.settling = Settling(self)
         self.unseen = UnseenCode(self)
         self.side_effects = SideEffects(self)
-        self.for_segments = False  # as `FrontEnd.for_segments`
+        self.for_segments = self.may_end = False  # as `FrontEnd` has them
         self.raises = 0  # how many operations have been recorded that may raise in the run
         self.elsewhere = Elsewhere(self.journal, finder, knowledge.written_elsewhere)
         self.dictionaries = AttributeDictionaries(self.journal, finder, self.elsewhere.births)
@@ -191,7 +191,7 @@ class Session(BothSides):
         self.iterators.before_raise(kind)
         self.raises += 1
         left = raised or (Raised(kind, kind in RAISED_EXACTLY),)
-        seen = certain or (self.for_segments and (self.side_effects.acted or self.knowledge.acts))
+        seen = certain or (self.may_end and (self.side_effects.acted or self.knowledge.acts))
         handlers = self.handlers
         is_watched = bool(handlers.watching) and (seen or sees_any(handlers.watching, handlers.attempts, kind, left))
         if not self.knowledge.tries and (handlers.swallowing or is_watched):

@@ -40,7 +40,7 @@ class SideEffects:
         """To be called before a step that does something outside: in a function with a cache, the cache decides."""
         if self.cached_calls:
             raise Restart("cached", self.cached_calls[0])
-        if self._capture.for_segments and self.passed_by and not self._capture.knowledge.acts:
+        if self._capture.may_end and self.passed_by and not self._capture.knowledge.acts:
             raise Restart("acts", None)
         self.acted = True
 
@@ -50,5 +50,5 @@ class SideEffects:
         Raises:
             Restart: the program leaves something behind, so that no call is made twice, and a block is passed by.
         """
-        if self._capture.for_segments and self.passed_by and not self._capture.knowledge.acts and not may_repeat(graph):
+        if self._capture.may_end and self.passed_by and not self._capture.knowledge.acts and not may_repeat(graph):
             raise Restart("acts", None)

@@ -55,19 +55,25 @@ def in_autograd_function(is_rewritten: Callable[[CodeType], bool]) -> bool:
 
     ``apply`` is C's own from torch 2.14 on, and has no frame: then ``forward`` tells.
     """
+    running: set[CodeType] = set()
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and not is_rewritten(frame.f_code):
         code = frame.f_code
-        if (code.co_name == "apply" and code.co_filename == _FUNCTIONS) or _is_forward(code, torch.autograd.Function):
+        if code.co_name == "apply" and code.co_filename == _FUNCTIONS:
             return True
+        if not is_ours(code.co_filename):
+            running.add(code)
         frame = frame.f_back
-    return False
+    return bool(running) and not running.isdisjoint(_forwards(torch.autograd.Function))
 
 
-def _is_forward(code: CodeType, kind: type[torch.autograd.Function]) -> bool:
-    """Whether code is the ``forward`` of a class or of one derived from it."""
-    is_own = getattr(kind.forward, "__code__", None) is code
-    return is_own or any(_is_forward(code, each) for each in type.__subclasses__(kind))
+def _forwards(kind: type[torch.autograd.Function]) -> Iterator[CodeType]:
+    """The code of the ``forward`` of a class and of those derived from it."""
+    code = getattr(kind.forward, "__code__", None)
+    if code is not None:
+        yield code
+    for each in type.__subclasses__(kind):
+        yield from _forwards(each)
 
 
 _LOADERS = path_in_torch("utils", "data", "")

@@ -20,9 +20,11 @@ class FrontEnd:
         is_converted: whether a code object is rewritten code.
         skipped: whether the user wants a function left as it is.
         following: one that follows also the methods that Python calls for operators, if this one does not.
-        for_segments: whether a program may end inside of what is called. Then it converts also what surrounds a
-            function that a mode of torch's decorates (see `frames.surrounds_with_mode`), and the user's code that was
-            not read from a file.
+        for_segments: whether it is asked without a full graph. Then it converts also what surrounds a function that a
+            mode of torch's decorates (see `frames.surrounds_with_mode`), and the user's code that was not read from a
+            file.
+        may_end: whether a program may end inside of what is called. Then every block around an operation that fails
+            has to be told of it, and a call that each path makes with keywords of its own is one that Python makes.
     """
 
     convert: Callable[[FunctionType, frozenset[str], bool], tuple[FunctionType, tuple[str, ...]]]
@@ -31,3 +33,4 @@ class FrontEnd:
     skipped: Callable[[Any], bool]
     following: FrontEnd | None = None
     for_segments: bool = False
+    may_end: bool = False

@@ -29,7 +29,7 @@ from stillgraph.trace.control_flow.widening import widen
 from stillgraph.trace.graph.recorder import Recorder
 from stillgraph.trace.graph.region import Region
 from stillgraph.trace.heap.exits import Exit
-from stillgraph.trace.heap.places import MISSING, AttributePlace, CellPlace, ContentsPlace, PassingPlace, Place
+from stillgraph.trace.heap.places import MISSING, ContentsPlace, PassingPlace, Place, ReadPlace
 from stillgraph.trace.values.caught import Caught, caught
 from stillgraph.trace.values.containers import split
 from stillgraph.trace.values.raised import Raised
@@ -121,7 +121,7 @@ class Attempt:
         self.recorder.emit("call_function", keep, (self.name, nodes), {})
 
     def _widened(self, key: Hashable, value: Any) -> State:
-        """The state of a place that covers a value too; a variable or attribute may become lost to the handler."""
+        """The state of a place that covers a value too; one that code reads may become lost to the handler."""
         state, place = self.states[key], self.places[key]
         if isinstance(state, Fixed) and is_lost(state.value):
             return state
@@ -130,7 +130,7 @@ class Attempt:
         try:
             return widen(self.joiner, state, value, str(place))
         except JoinFailure as failure:
-            if not isinstance(place, (CellPlace, AttributePlace)):
+            if not isinstance(place, ReadPlace):
                 failure.place = None
                 raise refuse_join(named(place), failure) from failure
             failure.message = f"'{place}' cannot be handed to the handler: {failure.message}"

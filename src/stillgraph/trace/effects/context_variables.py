@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.trace.code.frames import here
-from stillgraph.trace.heap.places import MISSING
+from stillgraph.trace.heap.places import MISSING, ReadPlace
 
 if TYPE_CHECKING:
     from stillgraph.trace.capture.session import Session
@@ -63,7 +63,7 @@ class Tokens:
 
 
 @dataclass(frozen=True, eq=False)
-class ContextPlace:
+class ContextPlace(ReadPlace):
     """What a `ContextVar` holds.
 
     Attributes:

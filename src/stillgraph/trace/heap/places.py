@@ -49,8 +49,12 @@ class Place(Protocol):
         """Put ``value`` there; `MISSING` removes what is there."""
 
 
+class ReadPlace:
+    """A place whose very value code reads: it may hold a lost value, which is refused where it is read."""
+
+
 @dataclass(frozen=True, eq=False)
-class AttributePlace:
+class AttributePlace(ReadPlace):
     """``target.name``, as stored by the instance itself."""
 
     target: Any
@@ -202,7 +206,7 @@ class PersistencePlace:
 
 
 @dataclass(frozen=True, eq=False)
-class GlobalPlace:
+class GlobalPlace(ReadPlace):
     """A module-level name."""
 
     namespace: dict[str, Any]
@@ -226,7 +230,7 @@ class GlobalPlace:
 
 
 @dataclass(frozen=True, eq=False)
-class CellPlace:
+class CellPlace(ReadPlace):
     """A variable shared by closures: a local of a rewritten function, or a ``nonlocal`` of the captured one."""
 
     cell: Any
