@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import sys
 from collections import Counter, OrderedDict, defaultdict
 from pathlib import Path
 from typing import Any
@@ -89,3 +90,80 @@ def with_class(x: Tensor) -> Any:
 def test_what_a_file_cannot_make_is_refused(function: Any, tmp_path: Path) -> None:
     with pytest.raises(sg.ExportError, match="a defaultdict whose default_factory is"):
         sg.save(function, tmp_path / "program.pt2", args=(X,))
+
+
+class Text(str, enum.Enum):  # noqa: UP042  # shown otherwise than a `StrEnum`
+    A = "a"
+    B = "b"
+
+
+def by_text(x: Tensor, text: Text = Text.A) -> Any:
+    return x * (2 if text is Text.A else 3), text
+
+
+def by_pair(x: Tensor, pair: tuple[Any, ...] = (0.0, True, Mode.TWICE, (None, b"a"))) -> Any:
+    return x + pair[0] + int(pair[1]), pair[2].name, pair[3][1]
+
+
+SAME: list[tuple[Any, Any]] = [
+    (by_member, Mode.TWICE),
+    (by_dtype, torch.float64),
+    (by_text, Text.A),
+    (by_pair, (0.0, True, Mode.TWICE, (None, b"a"))),
+]
+OTHER: list[tuple[Any, Any]] = [
+    (by_member, Mode.THRICE),
+    (by_member, 2),
+    (by_dtype, torch.float32),
+    (by_text, Text.B),
+    (by_text, "a"),
+    (by_pair, (-0.0, True, Mode.TWICE, (None, b"a"))),
+    (by_pair, (0.0, 1, Mode.TWICE, (None, b"a"))),
+    (by_pair, [0.0, True, Mode.TWICE, (None, b"a")]),
+]
+
+
+@pytest.mark.parametrize(("function", "value"), SAME, ids=lambda value: getattr(value, "__name__", ""))
+def test_a_default_may_be_passed_or_left_out(function: Any, value: Any, tmp_path: Path) -> None:
+    for args, others in (((X,), (X, value)), ((X, value), (X,))):
+        sg.save(function, tmp_path / "program.pt2", args=args)
+        loaded = sg.load(tmp_path / "program.pt2")
+        assert_same(function(*others), loaded(*others))
+        assert_same(function(*args), loaded(*args))
+
+
+@pytest.mark.parametrize(("function", "value"), OTHER, ids=lambda value: getattr(value, "__name__", ""))
+def test_another_value_than_the_default_is_told(function: Any, value: Any, tmp_path: Path) -> None:
+    sg.save(function, tmp_path / "program.pt2", args=(X,))
+    with pytest.raises(TypeError, match=r"was saved without the argument \w+: it has its default value"):
+        sg.load(tmp_path / "program.pt2")(X, value)
+
+
+@pytest.mark.parametrize(
+    ("function", "value", "text"),
+    [
+        (by_member, Mode.THRICE, "mode = <Mode.THRICE: 3>, not <Mode.TWICE: 2>"),
+        (by_dtype, torch.float32, "dtype = torch.float32, not torch.float64"),
+        (by_text, Text.B, "text = <Text.B: 'b'>, not <Text.A: 'a'>"),
+    ],
+)
+def test_a_default_that_the_file_is_not_for_is_told(function: Any, value: Any, text: str, tmp_path: Path) -> None:
+    sg.save(function, tmp_path / "program.pt2", args=(X, value))
+    loaded = sg.load(tmp_path / "program.pt2")
+    assert_same(function(X, value), loaded(X, value))
+    with pytest.raises(ValueError, match=f"was saved for {text}"):
+        loaded(X)
+
+
+def test_a_default_whose_class_is_not_loaded_is_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sg.save(by_member, tmp_path / "left_out.pt2", args=(X,))
+    sg.save(by_member, tmp_path / "passed.pt2", args=(X, Mode.TWICE))
+    expected = by_member(X)
+    monkeypatch.delitem(sys.modules, __name__)
+    assert_same(expected, sg.load(tmp_path / "left_out.pt2")(X))
+    loaded = sg.load(tmp_path / "passed.pt2")
+    with pytest.raises(TypeError, match="the argument mode is missing; it was saved with one"):
+        loaded(X)
+    assert_same(expected, loaded(X, Mode.TWICE))
+    monkeypatch.undo()
+    assert_same(expected, loaded(X))

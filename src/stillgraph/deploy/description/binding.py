@@ -7,20 +7,51 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from stillgraph.deploy.description.constants import is_atom
+from stillgraph.deploy.description.constants import decode_constant, encode_constant
 
 Json = Any
 Key = int | str
 
 
 class _Unknown:
-    """A default that JSON has no form for."""
+    """A default that a file has no form for, or whose class this process has not loaded."""
 
     def __repr__(self) -> str:
         return "..."
 
 
 _UNKNOWN = _Unknown()
+
+
+@dataclass(frozen=True)
+class _Default:
+    """A default as a file has it; the class of a member may be loaded after the file."""
+
+    data: Json
+
+    def value(self) -> Any:
+        """What it is, or `_UNKNOWN` where this process does not have it."""
+        value = _decoded(self.data)
+        return value if self.is_of(value) else _UNKNOWN
+
+    def is_of(self, value: Any) -> bool:
+        """Whether a caller passes this very default."""
+        return repr(_encoded(value)) == repr(self.data)  # -0.0 is not 0.0, and True is not 1
+
+    def __repr__(self) -> str:
+        return repr(self.value())
+
+
+def _encoded(value: Any) -> Json | None:
+    """A default that nobody can change, as JSON; None where there is no form for it."""
+    if type(value) is not tuple:
+        return encode_constant(value)
+    parts = [_encoded(part) for part in value]
+    return None if None in parts else {"tuple": parts}
+
+
+def _decoded(data: Json) -> Any:
+    return tuple(map(_decoded, data["tuple"])) if "tuple" in data else decode_constant(data)
 
 
 def encode_parameters(function: Any) -> Json:
@@ -33,14 +64,17 @@ def encode_parameters(function: Any) -> Json:
 
 
 def _encode_parameter(parameter: inspect.Parameter) -> Json:
-    default = parameter.default
-    given = [] if default is parameter.empty else [default] if is_atom(default) else [None, "unknown"]
+    given = [] if parameter.default is parameter.empty else [_encoded(parameter.default), "coded"]
     return [parameter.name, parameter.kind.value, given]
 
 
 def _decode_parameter(data: Json) -> inspect.Parameter:
     name, kind, given = data
-    default = inspect.Parameter.empty if not given else given[0] if len(given) == 1 else _UNKNOWN
+    default: Any = inspect.Parameter.empty
+    if len(given) == 1:  # a file from before defaults were coded
+        default = _Default({"constant": given[0]})
+    elif given:
+        default = _UNKNOWN if given[0] is None else _Default(given[0])
     return inspect.Parameter(name, inspect._ParameterKind(kind), default=default)
 
 
@@ -92,6 +126,7 @@ class Binding:
         values: dict[Key, Any] = {}
         for key, name, value in self._arguments(bound):
             if key in self.given:
+                value = value.value() if isinstance(value, _Default) else value
                 if value is not _UNKNOWN:
                     values[key] = value
             elif name not in self.signature.parameters:  # one of *args or **kwargs
@@ -120,13 +155,8 @@ class Binding:
 
     def _is_default(self, name: str, value: Any) -> bool:
         assert self.signature is not None
-        parameter = self.signature.parameters.get(name)
-        return (
-            parameter is not None
-            and is_atom(value)
-            and type(value) is type(parameter.default)
-            and repr(value) == repr(parameter.default)  # -0.0 is not 0.0
-        )
+        default = self.signature.parameters[name].default
+        return isinstance(default, _Default) and default.is_of(value)
 
     def shown(self, key: Key) -> str:
         """An argument's place as its name, where that is known."""
