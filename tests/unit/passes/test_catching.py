@@ -180,9 +180,9 @@ def by_torch(x: Tensor) -> Tensor:
 def looking_at_it(x: Tensor) -> Any:
     try:
         if x.sum() > 5:
-            raise TooLarge("large")
+            raise TooLarge(x.sum().item())
     except TooLarge as error:
-        raise KeyError from error
+        x = x * error.args[0]
     return x
 
 

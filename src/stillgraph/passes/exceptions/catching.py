@@ -11,7 +11,9 @@ import torch
 from torch import fx
 
 from stillgraph.core.diagnostics import refuse
+from stillgraph.passes.exceptions.telling import tell
 from stillgraph.passes.numbers.arithmetic_rules import cannot_fail
+from stillgraph.passes.regions.marks import CAUGHT, TOLD, again, attempt, failed, site_of
 from stillgraph.passes.regions.regions import (
     COND,
     WHILE,
@@ -29,7 +31,7 @@ from stillgraph.passes.regions.regions import (
 from stillgraph.passes.regions.values import Fakes, is_number, value_of
 from stillgraph.passes.state.memory import flow_of
 from stillgraph.program import exceptions, operations
-from stillgraph.program.exceptions import which
+from stillgraph.program.exceptions import reraise, which
 from stillgraph.program.facts.schemas import draws
 from stillgraph.program.facts.writes import name_of
 from stillgraph.program.graphs import arguments, regions
@@ -45,7 +47,7 @@ _RAISED = (
 )
 """What torch's operations and Python's raise by themselves."""
 
-_SITES = frozenset({exceptions.raise_, exceptions.raise_made, operations.assert_, operations.require})
+_SITES = frozenset({exceptions.raise_, exceptions.raise_made, operations.assert_, operations.require, again, reraise})
 _LISTS = frozenset(
     {
         *(operations.build_list, operations.popped, operations.deleted, operations.inserted, operations.replaced),
@@ -107,19 +109,6 @@ def handles(program: Program) -> bool:
     return any(node.target is try_ for module in regions(program.graph) for node in module.graph.nodes)
 
 
-def attempt(number: int) -> None:
-    """Marks where the body of a ``try`` begins, between passes alone."""
-
-
-CAUGHT = "caught"
-"""The key in the ``meta`` of a `failed` under which the types are that it asks for."""
-
-
-def failed(number: int) -> bool:
-    """Whether an exception of some types was raised since the `attempt` of that number; between passes alone."""
-    raise NotImplementedError("lower_raising takes it out of the program")
-
-
 def has_marks(program: Program) -> bool:
     """Whether a program has the marks of this pass in it."""
     return any(node.target is attempt for module in all_regions(program.graph) for node in module.graph.nodes)
@@ -148,11 +137,14 @@ class _Catching:
             return
         _refuse_raising(body, caught)
         _refuse_traces(node, body)
-        _drop_kept(node, body, handler, len(operands))
         self.count += 1
+        asked = self._tell(node, handler)
+        _drop_kept(node, body, handler, len(operands), asked)
         with module.graph.inserting_before(node):
             call(node, attempt, (self.count,), None)
             given = inlined(module, node, body, operands)
+            if asked:
+                operands = (call(node, site_of, (self.count,), self.fakes.number(int)), *operands)
             flag = call(node, failed, (self.count,), self.fakes.number(bool))
             flag.meta[CAUGHT] = caught
             passed = list(dict.fromkeys(value for value in given if isinstance(value, fx.Node)))
@@ -160,6 +152,23 @@ class _Catching:
             branch = call(node, COND, (flag, *arms, (*operands, *passed)), node.meta["val"])
         node.replace_all_uses_with(branch)
         module.graph.erase_node(node)
+
+    def _tell(self, node: fx.Node, handler: fx.GraphModule) -> bool:
+        """Let a handler know its exception by a number; whether it asks for one.
+
+        Raises:
+            ExportError: it uses the exception itself.
+        """
+        for asked in handler.graph.find_nodes(op="call_function", target=which):
+            if not asked.users:  # it makes sure that the exception is the one the handler has been captured for
+                handler.graph.erase_node(asked)
+        error = placeholders(handler)[0]
+        if not error.users:
+            return False
+        user = tell(handler, error, self.count, self.fakes)
+        if user is not None:
+            raise _refused("an except block uses the exception", node if user.op == "output" else user)
+        return True
 
     @staticmethod
     def _arms(
@@ -204,15 +213,13 @@ def _replace_by_body(module: fx.GraphModule, node: fx.Node, body: fx.GraphModule
     module.graph.erase_node(node)
 
 
-def _drop_kept(node: fx.Node, body: fx.GraphModule, handler: fx.GraphModule, operands: int) -> None:
-    """Take away what tells the handler of the exception, and of the body before it."""
-    for asked in handler.graph.find_nodes(op="call_function", target=which):
-        if not asked.users:  # it makes sure that the exception is the one the handler has been captured for
-            handler.graph.erase_node(asked)
-    for place, kept in enumerate(placeholders(handler)[: len(placeholders(handler)) - operands]):
+def _drop_kept(node: fx.Node, body: fx.GraphModule, handler: fx.GraphModule, operands: int, asked: bool) -> None:
+    """Take away what tells the handler of the body before the exception, and of that if it does not ask."""
+    known = placeholders(handler)
+    for kept in known[asked : len(known) - operands]:
         if kept.users:
-            what = "the exception" if place == 0 else f"'{kept.name}' as it was when the try failed"
             user = next(iter(kept.users))
+            what = f"'{kept.name}' as it was when the try failed"
             raise _refused(f"an except block uses {what}", node if user.op == "output" else user)
         handler.graph.erase_node(kept)
     _drop_marks(node, body)
@@ -266,7 +273,7 @@ def _gives_a_value(node: fx.Node) -> bool:
 
 
 _MARKS = frozenset({keep, attempt, failed, operations.print_, operations.as_tensor})
-_MARKS |= {operations.unbound, operations.is_unbound}
+_MARKS |= {operations.unbound, operations.is_unbound, site_of, isinstance, which} | TOLD
 
 
 def _refused(message: str, node: fx.Node) -> BaseException:

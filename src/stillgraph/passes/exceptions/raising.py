@@ -13,10 +13,11 @@ import torch
 from torch import fx
 from torch.utils._pytree import tree_leaves
 
-from stillgraph.core.location import Location
-from stillgraph.passes.exceptions.catching import CAUGHT, attempt, has_marks
-from stillgraph.passes.exceptions.catching import failed as caught
+from stillgraph.passes.exceptions.catching import has_marks
+from stillgraph.passes.exceptions.telling import Site, answered
 from stillgraph.passes.numbers.number_errors import LIMITS
+from stillgraph.passes.regions.marks import CAUGHT, TOLD, again, attempt, site_of
+from stillgraph.passes.regions.marks import failed as caught
 from stillgraph.passes.regions.regions import (
     Branch,
     Loop,
@@ -35,7 +36,7 @@ from stillgraph.program.graphs import arguments, regions
 from stillgraph.program.operations import assert_, require
 from stillgraph.program.program import Program
 
-SITES = frozenset({raise_, raise_made, assert_, require})
+SITES = frozenset({raise_, raise_made, assert_, require, again})
 """The operations that raise an exception: the user's, or (`require`) what Python's own operation would raise."""
 
 
@@ -92,32 +93,44 @@ Failed = fx.Node | int | None
 """Which of the sites in a stretch of a region failed: a number, 0 for none; None if there are none."""
 
 
+@dataclass(frozen=True)
+class _Try:
+    """Where a ``try`` begins: what has failed before, how many sites there are, and how many raises of handlers."""
+
+    failed: Failed
+    sites: int
+    again: int
+
+
 @dataclass
 class _Raising:
     fakes: Fakes
     goes_on: bool
-    texts: list[str] = field(default_factory=list)
-    kinds: list[type[BaseException]] = field(default_factory=list)
-    locations: list[Location | None] = field(default_factory=list)
+    sites: list[Site] = field(default_factory=list)  # of the numbers 1, 2 …
     handled: set[int] = field(default_factory=set)
+    reaching: dict[int, list[int]] = field(default_factory=dict)  # for each `attempt`, what its handler may get
+    again: list[int] = field(default_factory=list)  # what handlers have let go on
 
     def region(self, module: fx.GraphModule, is_root: bool = False, outside: Sequence[Failed] = ()) -> Failed:
         """Rewrite a region; what tells which of its sites failed. ``outside`` tells it of sites before the region."""
         failed: Failed = None
-        tries: list[tuple[Failed, int]] = []  # what failed before each, and how many sites there were
+        tries: list[_Try] = []
         for node in list(module.graph.nodes):
-            before = len(self.texts)
+            before = len(self.sites)
             if node.target is attempt:
-                tries.append((failed, before))
+                tries.append(_Try(failed, before, len(self.again)))
                 module.graph.erase_node(node)
                 continue
+            if node.target is site_of or node.target in TOLD:
+                self._tell(node, failed)
+                continue
             if node.target is caught:
-                known, before = tries.pop()
-                site, failed = self._caught(node, failed, before), known
+                begun = tries.pop()
+                site, failed, before = self._caught(node, failed, begun), begun.failed, begun.sites
             elif node.target in SITES:
                 site = self._site(node)
             else:
-                site = self._control(control_of(module, node), [failed, *(before for before, _ in tries), *outside])
+                site = self._control(control_of(module, node), [failed, *(each.failed for each in tries), *outside])
             if site is None:
                 continue
             asserted = is_root and not tries
@@ -131,12 +144,13 @@ class _Raising:
                 module.graph.erase_node(node)
         return failed
 
-    def _caught(self, node: fx.Node, failed: Failed, before: int) -> Failed:
+    def _caught(self, node: fx.Node, failed: Failed, begun: _Try) -> Failed:
         """Make the mark behind the body of a ``try`` a truth value; what failed with something else."""
-        kinds = node.meta[CAUGHT]
-        numbers = range(before + 1, len(self.kinds) + 1)
-        own = [number for number in numbers if self.texts[number - 1] not in LIMITS]
-        mine = [number for number in own if issubclass(self.kinds[number - 1], kinds)]
+        inside = {*range(begun.sites + 1, len(self.sites) + 1), *self.again[begun.again :]}
+        numbers = sorted(inside - self.handled)
+        own = [number for number in numbers if self.sites[number - 1].text not in LIMITS]
+        mine = [number for number in own if issubclass(self.sites[number - 1].kind, node.meta[CAUGHT])]
+        self.reaching[node.args[0]] = mine  # type: ignore[index]  # the number of the attempt
         self.handled.update(mine)
         flag: Any = False
         with node.graph.inserting_before(node):
@@ -147,17 +161,31 @@ class _Raising:
             if len(mine) < len(numbers) and failed is not None:
                 other = call(node, operator.not_, (flag,), self.fakes.number(bool))
                 rest = call(node, operator.mul, (other, failed), self.fakes.number(int))
-        for user in list(node.users):
-            user.args = fx.map_arg(user.args, lambda n: flag if n is node else n)
-        node.graph.erase_node(node)
+        _replace(node, flag)
         return rest
+
+    def _tell(self, node: fx.Node, failed: Failed) -> None:
+        """Make numbers and truth values of what a handler asks of its exception."""
+        with node.graph.inserting_before(node):
+            if node.target is site_of:
+                value: Any = failed
+                if not isinstance(failed, fx.Node):  # a branch takes nodes
+                    value = call(node, operator.add, (failed or 0, 0), self.fakes.number(int))
+            else:
+                reaching = [(number, self.sites[number - 1]) for number in self.reaching[arguments(node)[1]]]
+                value = answered(node, reaching, self.fakes)
+        _replace(node, value)
 
     def _site(self, node: fx.Node) -> fx.Node | int:
         """Number a raise or an assertion; what is its number if it failed, and else 0."""
-        self.texts.append(_text(node))
-        self.kinds.append(_kind(node))
-        self.locations.append(node.meta.get("location"))
-        number = len(self.texts)
+        if node.target is again:
+            number, tried = arguments(node)
+            self.handled.difference_update(self.reaching[tried])
+            self.again += self.reaching[tried]
+            with node.graph.inserting_before(node):  # here: what failed before is told first
+                return call(node, operator.add, (number, 0), self.fakes.number(int))
+        self.sites.append(Site(_kind(node), _text(node), _shown(node), node.meta.get("location")))
+        number = len(self.sites)
         if node.target not in (assert_, require):
             return number
         with node.graph.inserting_before(node):
@@ -225,15 +253,15 @@ class _Raising:
 
     def _assert(self, anchor: fx.Node, site: fx.Node | int, before: int) -> None:
         graph = anchor.graph
-        for number in range(len(self.texts), before, -1):  # each is inserted in front of the others
-            if number in self.handled:
-                continue
+        numbers = {*range(before + 1, len(self.sites) + 1), *self.again} - self.handled
+        self.again.clear()
+        for number in sorted(numbers, reverse=True):  # each is inserted in front of the others
             fine = _in(graph, anchor, operator.ne, (site, number), self.fakes.number(bool))
             with graph.inserting_after(fine):
                 flag = _in(graph, anchor, torch.scalar_tensor, (fine,), self.fakes.scalar(bool), dtype=torch.bool)
             with graph.inserting_after(flag):
-                check = _in(graph, anchor, torch._assert_async, (flag, self.texts[number - 1]), None)
-            check.meta["location"] = self.locations[number - 1]
+                check = _in(graph, anchor, torch._assert_async, (flag, self.sites[number - 1].text), None)
+            check.meta["location"] = self.sites[number - 1].location
 
 
 def _after(site: Failed, node: fx.Node) -> Any:
@@ -246,6 +274,13 @@ def _in(graph: fx.Graph, anchor: fx.Node, target: Any, args: tuple[Any, ...], va
     node = graph.call_function(target, args, kwargs)
     node.meta.update({k: v for k, v in anchor.meta.items() if k in ("location", "context")}, val=value)
     return node
+
+
+def _replace(node: fx.Node, value: Any) -> None:
+    """Let a node's users use a value in its place, which may be a constant."""
+    for user in list(node.users):
+        user.args = fx.map_arg(user.args, lambda n: value if n is node else n)
+    node.graph.erase_node(node)
 
 
 def _kind(node: fx.Node) -> type[BaseException]:
@@ -268,6 +303,22 @@ def _text(node: fx.Node) -> str:
     constant = node.args[0]
     value = constant.meta["val"] if isinstance(constant, fx.Node) else constant
     return f"{type(value).__name__}: {value}" if str(value) else type(value).__name__
+
+
+def _shown(node: fx.Node) -> str | None:
+    """What ``repr`` gives for the arguments of the exception; None where the run alone knows them."""
+    if node.target is raise_made:
+        return None
+    if node.target is raise_:
+        value = value_of(node.args[0])
+        return repr(value.args) if isinstance(value, BaseException) else "()"
+    if node.target is assert_:
+        message = node.args[1]
+        return "()" if not node.args[2] else None if isinstance(message, fx.Node) else repr((message,))
+    _, separator, text = str(node.args[1]).partition(": ")
+    if not separator:
+        return "()"
+    return f"({text},)" if issubclass(_kind(node), KeyError) else repr((text,))
 
 
 _LEFT_OUT = "(a file leaves out values that only the run knows)"

@@ -8,8 +8,8 @@ from typing import Any
 from torch import fx
 
 from stillgraph.core.diagnostics import refuse
-from stillgraph.passes.exceptions.catching import attempt
 from stillgraph.passes.exceptions.raising import SITES
+from stillgraph.passes.regions.marks import attempt
 from stillgraph.passes.regions.purity import is_pure
 from stillgraph.passes.regions.regions import (
     Loop,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from torch import fx
 
+from stillgraph.passes.regions.marks import LASTING
 from stillgraph.program.facts.schemas import draws, is_custom, returns_nothing
 from stillgraph.program.facts.writes import written_arguments
 from stillgraph.program.operations import EFFECTFUL
@@ -20,4 +21,5 @@ def is_pure(node: fx.Node) -> bool:
 
 def is_local(node: fx.Node) -> bool:
     """Whether an operation does nothing but compute, write to its arguments and draw."""
-    return not (node.target in EFFECTFUL or is_custom(node.target) or returns_nothing(node.target))
+    lasting = node.target in EFFECTFUL or node.target in LASTING
+    return not (lasting or is_custom(node.target) or returns_nothing(node.target))
