@@ -27,6 +27,7 @@ from stillgraph.passes.numbers.complexes import split_complex
 from stillgraph.passes.numbers.kind_codes import tell_kinds
 from stillgraph.passes.numbers.mixed_numbers import check_mixed_numbers
 from stillgraph.passes.numbers.numbers import lower_numbers
+from stillgraph.passes.numbers.part_by_part import compare_part_by_part
 from stillgraph.passes.regions.dead_code import drop_dead_code
 from stillgraph.passes.regions.operands import tidy_operands
 from stillgraph.passes.state.aliases import separate_aliases
@@ -39,6 +40,7 @@ Pass = Callable[[Program], Program]
 WHOLE_GRAPH: tuple[Pass, ...] = (
     refuse_python_alone,
     split_complex,
+    compare_part_by_part,
     check_arithmetic,
     hand_out_failures,
     drop_gradients,

@@ -11,6 +11,7 @@ from torch import fx
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.passes.numbers.indexing import GET
+from stillgraph.passes.numbers.number_errors import NAN_SORTED
 from stillgraph.passes.regions.regions import all_regions, call, copied
 from stillgraph.passes.regions.values import Fakes, dtype_of, kind_of, value_of
 from stillgraph.program.graphs import arguments
@@ -18,7 +19,6 @@ from stillgraph.program.operations import require, sort_order
 from stillgraph.program.program import Program
 
 _HINT = "Sort with torch.sort, which every format has."
-_NAN = "ValueError: a value that is not a number is sorted, and Python puts it where it happens to end up"
 
 Emit = Callable[..., fx.Node]
 """Makes a node: target, arguments, ``value=`` what stands for it, and keywords."""
@@ -94,7 +94,7 @@ def _refuse_nan(emit: Emit, fakes: Fakes, column: fx.Node) -> None:
     length = emit("size", column, 0, value=count)
     alone = emit(operator.lt, length, 2, value=fakes.number(bool))
     flag = emit(torch.scalar_tensor, alone, dtype=torch.bool, value=fakes.scalar(bool))
-    emit(require, emit(torch.logical_or, fine, flag, value=fakes.scalar(bool)), _NAN, value=None)
+    emit(require, emit(torch.logical_or, fine, flag, value=fakes.scalar(bool)), NAN_SORTED, value=None)
 
 
 def _columns(node: fx.Node, keys: Sequence[Any]) -> list[list[Any]]:

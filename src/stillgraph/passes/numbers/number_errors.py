@@ -9,7 +9,9 @@ WIDE = "OverflowError: a whole number of more than 64 bits, which Python has and
 FRACTION = "RuntimeError: a whole number to a negative power, which is a float in Python and whole in a saved program"
 COMPLEX = "RuntimeError: a negative number to a power that is not whole, which is complex in Python"
 MIXED = "OverflowError: a number that is an int on one path and a float on another is exact up to 2**53 in a file"
-LIMITS = frozenset({WIDE, FRACTION, COMPLEX, MIXED})
+NAN_SORTED = "ValueError: a value that is not a number is sorted, and Python puts it where it happens to end up"
+NAN_COMPARED = "ValueError: two values that are not numbers are compared in tuples: for Python they may be one object"
+LIMITS = frozenset({WIDE, FRACTION, COMPLEX, MIXED, NAN_SORTED, NAN_COMPARED})
 """Texts of errors that Python does not raise: no handler of the program's may take them."""
 
 LEAST, MOST = -(2**63), 2**63 - 1
