@@ -127,3 +127,23 @@ def test_two_that_are_not_numbers_are_told(function: Callable[..., Any], tmp_pat
     assert_same(function(X), loaded(X))
     with pytest.raises(ValueError, match="two values that are not numbers are compared in tuples"):
         loaded(torch.tensor([NAN, NAN, 1.0]))
+
+
+def sorted_by_a_handler(x: Tensor) -> Any:
+    values = [float(v) for v in x]
+    try:
+        if x.sum() > 8:
+            raise ValueError("large")
+        found = sorted(values)[1]
+    except ValueError:
+        found = 0.0
+    return found
+
+
+def test_what_is_sorted_and_not_a_number_reaches_no_handler(tmp_path: Path) -> None:
+    sg.save(sorted_by_a_handler, tmp_path / "program.pt2", args=(X,))
+    loaded = sg.load(tmp_path / "program.pt2")
+    for x in (X, X * 9):
+        assert_same(sorted_by_a_handler(x), loaded(x))
+    with pytest.raises(ValueError, match="a value that is not a number is sorted"):
+        loaded(torch.tensor([NAN, 1.0, 1.0]))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,12 +10,11 @@ import torch
 from torch import fx
 
 from stillgraph.core.diagnostics import refuse
+from stillgraph.passes.exceptions.own_errors import SITES, own_error
 from stillgraph.passes.exceptions.telling import tell
-from stillgraph.passes.numbers.arithmetic_rules import cannot_fail
 from stillgraph.passes.regions.marks import CAUGHT, TOLD, again, attempt, failed, site_of
 from stillgraph.passes.regions.regions import (
     COND,
-    WHILE,
     add_placeholder,
     all_regions,
     attribute,
@@ -24,59 +22,21 @@ from stillgraph.passes.regions.regions import (
     controls,
     copied,
     inlined,
-    is_result,
     placeholders,
     set_outputs,
 )
-from stillgraph.passes.regions.values import Fakes, is_number, value_of
+from stillgraph.passes.regions.values import Fakes
 from stillgraph.passes.state.memory import flow_of
-from stillgraph.program import exceptions, operations
-from stillgraph.program.exceptions import reraise, which
+from stillgraph.program.exceptions import which
 from stillgraph.program.facts.schemas import draws
 from stillgraph.program.facts.writes import name_of
 from stillgraph.program.graphs import arguments, regions
 from stillgraph.program.operations import keep, try_
 from stillgraph.program.program import Program
-from stillgraph.program.types import ListType
 
 _CHECK = "Check before, with if, in place of catching the exception."
-_RAISED = (
-    *(RuntimeError, IndexError, ValueError, TypeError, NotImplementedError),
-    torch.linalg.LinAlgError,  # type: ignore[attr-defined]  # public, but not declared so
-    *(ZeroDivisionError, OverflowError, AttributeError, KeyError),
-)
-"""What torch's operations and Python's raise by themselves."""
-
-_SITES = frozenset({exceptions.raise_, exceptions.raise_made, operations.assert_, operations.require, again, reraise})
-_LISTS = frozenset(
-    {
-        *(operations.build_list, operations.popped, operations.deleted, operations.inserted, operations.replaced),
-        *(operations.found_to_remove, operations.rows_with, operations.taken, operations.repeated),
-        *(operations.copied_tensors, operator.getitem, len),
-        *(torch.stack, torch.cat),
-    }
-)
-"""Operations of which, on a list, the pass for lists makes what raises visible."""
-
-_ON_NUMBERS = frozenset({"add", "sub", "mul", "neg", "pos", "abs", "not_", "and_", "or_", "xor", "max", "min", "truth"})
-_COMPARISONS = frozenset({"eq", "ne", "lt", "le", "gt", "ge", "is_"})
-_ON_TENSORS = frozenset(
-    {
-        *("abs", "add", "all", "amax", "amin", "any", "arange", "argmax", "argmin", "bmm", "bool", "cat", "ceil"),
-        *("clamp", "clamp_max", "clamp_min", "clone", "cos", "cumsum", "detach", "diag", "diagonal", "dim", "div"),
-        *("dot", "double"),
-        *("einsum", "erf", "exp", "expm1", "flatten", "float", "floor", "full", "full_like", "gelu", "half", "int"),
-        "invert",
-        *("isfinite", "isinf", "isnan", "item", "layer_norm", "linear", "log", "log10", "log1p", "log2"),
-        *("log_softmax", "logical_and", "logical_not", "logical_or", "long", "masked_fill", "matmul", "max", "maximum"),
-        *("mean", "min", "minimum", "mm", "mul", "neg", "norm", "numel", "ones", "ones_like", "permute", "pow", "prod"),
-        *("reciprocal", "relu", "reshape", "round", "rsqrt", "rsub", "scalar_tensor", "sigmoid", "sign", "silu"),
-        *("sin", "size", "softmax", "softplus", "sort", "sqrt", "square", "squeeze", "stack", "std", "sub", "sum", "t"),
-        *("tan", "tanh", "to", "topk", "transpose", "truediv", "unsqueeze", "var", "view", "where", "zeros"),
-        "zeros_like",
-    }
-)
-"""Operations that give a value for every value of their arguments, once the sizes fit."""
+_SITES = SITES | {again}
+_MARKS = frozenset({attempt, failed, site_of}) | TOLD
 
 
 def hand_out_failures(program: Program) -> Program:
@@ -247,33 +207,14 @@ def _refuse_traces(node: fx.Node, body: fx.GraphModule) -> None:
 
 def _refuse_raising(body: fx.GraphModule, kinds: tuple[type[BaseException], ...]) -> None:
     """Refuse operations that may themselves raise what is caught: torch's own would end the whole program."""
-    caught = [kind for kind in _RAISED if any(issubclass(kind, each) for each in kinds)]
-    if not caught:
-        return
     for region in all_regions(body):
         for node in region.graph.nodes:
-            if node.op in ("call_function", "call_method") and not _gives_a_value(node):
-                names = " or ".join(sorted(kind.__name__.lstrip("_") for kind in kinds))
-                raise _refused(f"{name_of(node)} in a try may itself raise {names}, which no graph can catch", node)
-
-
-def _gives_a_value(node: fx.Node) -> bool:
-    """Whether an operation never raises by itself."""
-    if node.target in _SITES or node.target in _MARKS or is_result(node) or node.target in (COND, WHILE):
-        return True
-    values = [value_of(given) for given in node.all_input_nodes]
-    if isinstance(value_of(node), ListType) or any(isinstance(value, ListType) for value in values):
-        return node.target in _LISTS
-    name = name_of(node)
-    if all(is_number(value) for value in values):
-        return name in _ON_NUMBERS or name in _COMPARISONS or cannot_fail(node)
-    tensors = [value for value in (*values, value_of(node)) if isinstance(value, torch.Tensor)]
-    known = all(type(size) is int for value in tensors for size in value.shape)
-    return known and "rounding_mode" not in node.kwargs and (name in _ON_TENSORS or name in _COMPARISONS)
-
-
-_MARKS = frozenset({keep, attempt, failed, operations.print_, operations.as_tensor})
-_MARKS |= {operations.unbound, operations.is_unbound, site_of, isinstance, which} | TOLD
+            error = None if node.target in _SITES or node.target in _MARKS else own_error(node)
+            found = [] if error is None else error.among(kinds)
+            if error is not None and found:
+                names = " or ".join(sorted(kind.__name__.lstrip("_") for kind in found))
+                message = f"{name_of(node)} in a try may itself raise {names}, which no graph can catch: {error.reason}"
+                raise _refused(message, node)
 
 
 def _refused(message: str, node: fx.Node) -> BaseException:

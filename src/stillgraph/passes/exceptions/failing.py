@@ -22,7 +22,7 @@ _INDICES = (torch.int64, torch.int32)
 _DIVISIONS = frozenset({"floordiv", "mod", "floor_divide", "remainder", "fmod", "div", "divide"})
 """They fail where both operands are whole numbers and the second is zero."""
 
-_ATTRIBUTES = frozenset({"T", "mT", "H", "mH", "shape", "ndim", "real", "imag"})
+ATTRIBUTES = frozenset({"T", "mT", "H", "mH", "shape", "ndim", "real", "imag"})
 """Those of tensors that depend on no value."""
 
 _BY_INDEX = {
@@ -68,12 +68,12 @@ def may_fail(node: fx.Node) -> str | None:
         return None
     name = name_of(node)
     if node.target is getattr:
-        return None if arguments(node)[1] in _ATTRIBUTES else "getattr"
+        return None if arguments(node)[1] in ATTRIBUTES else "getattr"
     if node.target in (operator.getitem, operator.setitem, GET, PUT) or name in _BY_INDEX or name == "embedding":
         return None if _indexes_safely(node) or _indices(node) is not None else name
     if name in _DIVISIONS:
         return None if _divides_safely(node) or _divisor(node) is not None else name
-    return None if name in _NEVER or _is_pointwise(name) else name
+    return None if name in _NEVER or is_pointwise(name) else name
 
 
 def has_effect(node: fx.Node) -> bool:
@@ -135,6 +135,11 @@ def _guard(node: fx.Node, flag: fx.Node, fakes: Fakes) -> None:
 
 
 # ---- division
+def divides_safely(node: fx.Node, name: str) -> bool:
+    """Whether an operation of a name does not divide whole numbers by what may be zero."""
+    return name not in _DIVISIONS or _divides_safely(node)
+
+
 def _divides_safely(node: fx.Node) -> bool:
     if name_of(node) in ("div", "divide") and node.kwargs.get("rounding_mode") is None and len(node.args) < 3:
         return True
@@ -198,6 +203,7 @@ def _indices(node: fx.Node) -> list[fx.Node] | None:
     return found if all(isinstance(size, int) and size > 0 for size in sizes) else None
 
 
-def _is_pointwise(name: str) -> bool:
+def is_pointwise(name: str) -> bool:
+    """Whether an operation computes each element from those in the same place."""
     packet = getattr(torch.ops.aten, name, None)
     return packet is not None and any(torch.Tag.pointwise in getattr(packet, o).tags for o in packet.overloads())
