@@ -38,7 +38,11 @@ def raised_on_a_path(x: Tensor) -> Tensor:
     return x
 
 
-FUNCTIONS = [inner, inner_written, tail_written, raised_on_a_path]
+def inner_and_tail(x: Tensor) -> Tensor:
+    return torch.cat([x[1:-1], x[-3:]])
+
+
+FUNCTIONS = [inner, inner_written, tail_written, raised_on_a_path, inner_and_tail]
 SUFFIXES = [".pt2", pytest.param(".onnx", marks=pytest.mark.slow), pytest.param(".aoti.pt2", marks=pytest.mark.slow)]
 
 

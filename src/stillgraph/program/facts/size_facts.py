@@ -216,6 +216,16 @@ def fixed_by(guards: list[Any]) -> dict[Any, Any]:
     return {symbol: number for symbol, number in sides if symbol.is_Symbol and number.is_number}
 
 
+def asked_for(guards: list[Any]) -> frozenset[Any]:
+    """The sizes of which guards ask that something with them is a certain number, or another size.
+
+    Whether something is 0 or 1, torch asks of its own accord, for it treats such sizes apart.
+    """
+    equal = (guard.expr for guard in guards if isinstance(guard.expr, sympy.Eq))
+    asked = (each for each in equal if each.lhs not in (0, 1) and each.rhs not in (0, 1))
+    return frozenset(symbol for each in asked for symbol in each.free_symbols)
+
+
 @dataclass(frozen=True)
 class _Known:
     """What an environment knew at some time."""

@@ -11,7 +11,7 @@ import torch
 from stillgraph.core.diagnostics import refuse
 from stillgraph.core.weak_cache import weakly_cached
 from stillgraph.program.context import current_context
-from stillgraph.program.facts.size_facts import fixed_by
+from stillgraph.program.facts.size_facts import asked_for, fixed_by
 from stillgraph.program.guards import Guard, ModeGuard, SizeGuard
 from stillgraph.program.sources import Argument
 from stillgraph.trace.graph.recorder import Recorder
@@ -42,18 +42,30 @@ def size_guards(recorder: Recorder, inputs: Inputs) -> list[Guard]:
         CaptureError: a dimension declared symbolic had to be one number.
     """
     env = recorder.symbolic.shape_env
-    for symbol, value in (env.replacements | fixed_by(env.guards)).items():
-        if value.is_number and str(symbol) in inputs.symbols:
-            source, dim = inputs.symbols[str(symbol)]
-            name = inputs.finder.names.get(source.key, str(source)) if isinstance(source, Argument) else str(source)
-            message = f"dimension {dim} of '{name}' was declared open, but the code takes only {value} for it"
-            hint = f"Write it for any size ({name}.shape[{dim}]; -1 in a reshape), or declare the dimension as {value}."
-            location = recorder.symbolic.settled_sizes.get(str(symbol))
-            raise refuse("SG303", message, location=location, hint=hint)
-    guards: list[Guard] = []
+    settled = {
+        str(symbol): value
+        for symbol, value in (env.replacements | fixed_by(env.guards)).items()
+        if value.is_number and str(symbol) in inputs.symbols
+    }
+    asked = set(map(str, asked_for(env.guards)))
+    if settled and settled.keys() <= asked:
+        raise _refuse_size(recorder, inputs, *next(iter(settled.items())))
+    # One size is what bounds have left: the code takes others as well, and calls of those get programs of their own.
+    guards: list[Guard] = [
+        SizeGuard(f"{name} == {value}", ((name, *inputs.symbols[name]),)) for name, value in settled.items()
+    ]
     for guard in env.guards:
         names = sorted(str(s) for s in guard.expr.free_symbols)
         if names and all(name in inputs.symbols for name in names):
             sizes = tuple((name, *inputs.symbols[name]) for name in names)
             guards.append(SizeGuard(recorder.symbolic.python_text(guard.expr), sizes))
     return guards
+
+
+def _refuse_size(recorder: Recorder, inputs: Inputs, symbol: str, value: object) -> BaseException:
+    """The refusal of a size that is declared open and has to be one number."""
+    source, dim = inputs.symbols[symbol]
+    name = inputs.finder.names.get(source.key, str(source)) if isinstance(source, Argument) else str(source)
+    message = f"dimension {dim} of '{name}' was declared open, but the code takes only {value} for it"
+    hint = f"Write it for any size ({name}.shape[{dim}]; -1 in a reshape), or declare the dimension as {value}."
+    return refuse("SG303", message, location=recorder.symbolic.settled_sizes.get(symbol), hint=hint)
