@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 
+from stillgraph.api.declared_sizes import declared_guards
 from stillgraph.api.front_ends import SOURCE
 from stillgraph.core.diagnostics import refuse
 from stillgraph.core.faults import is_own
@@ -60,7 +61,9 @@ def capture_call(
             if open_sizes:
                 symbolic = _or_open(symbolic, open_sizes)
             program = capture(function, args, kwargs, front_end, symbolic, options, name, call, changing, watch)
-            program = replace(program, dims=dims) if dims else program
+            if dims:
+                told = () if is_kept else declared_guards(dims, program.guards)  # files check what was declared
+                program = replace(program, dims=dims, guards=(*program.guards, *told))
             captured.append(program)
     except BaseException as error:  # of any kind: the function's own are shown as they were written
         if is_own(error):
@@ -107,6 +110,7 @@ def _symbolic_dims(
 ) -> Callable[[Source, torch.Tensor], tuple[bool, ...]]:
     """Which dimensions of an argument `input_spec` leaves open; those with a range or name are noted in ``dims``."""
     names = parameter_names(original_of(function) or function)
+    named: dict[str, tuple[str, int]] = {}
 
     def symbolic(source: Source, tensor: torch.Tensor) -> tuple[bool, ...]:
         spec = declared(source)
@@ -114,6 +118,7 @@ def _symbolic_dims(
             return (False,) * tensor.dim()
         _check_fits(spec, source, tensor, names)
         _check_range(spec, source, tensor, names, is_kept)
+        _check_named(spec, source, tensor, names, named)
         if any(spec.dims):
             dims[source] = spec.dims
         return tuple(d is None for d in spec.shape)
@@ -160,14 +165,32 @@ def _check_range(
     declared: InputSpec, source: Source, tensor: torch.Tensor, names: list[str], is_kept: bool
 ) -> None:
     """Refuse an example outside of its range, or one by which a dimension cannot be left open."""
-    name = names[source.key] if isinstance(source, Argument) and isinstance(source.key, int) else source
+    name = _shown(source, names)
     for index, (dim, size) in enumerate(zip(declared.dims, tensor.shape, strict=True)):
         if dim is not None and not dim.holds(size):
             raise refuse("SG501", f"dimension {index} of '{name}' is {size}, but input_spec declares {dim}")
-        if size < 2 and declared.shape[index] is None and (dim is not None or is_kept):
+        if size < 2 and declared.shape[index] is None and is_kept:
             hint = "Give an example in which it is 2 or more; the program serves every size then."
             shown = f"dimension {index} of '{name}'" + ("" if dim is None else f", {dim},")
             raise refuse("SG501", f"{shown} cannot be left open by an example of size {size}", hint=hint)
+
+
+def _check_named(
+    declared: InputSpec, source: Source, tensor: torch.Tensor, names: list[str], named: dict[str, tuple[str, int]]
+) -> None:
+    """Refuse an example in which dimensions of one name differ; ``named``: those of the arguments before."""
+    for index, (dim, size) in enumerate(zip(declared.dims, tensor.shape, strict=True)):
+        if dim is not None:
+            shown = f"dimension {index} of '{_shown(source, names)}'"
+            first, known = named.setdefault(dim.name, (shown, size))
+            if known != size:
+                message = f"{first} is {known} and {shown} is {size}, but input_spec declares '{dim.name}' for both"
+                raise refuse("SG501", message, hint="Pass one size, or give the dimensions two names.")
+
+
+def _shown(source: Source, names: list[str]) -> object:
+    """What an argument is called."""
+    return names[source.key] if isinstance(source, Argument) and isinstance(source.key, int) else source
 
 
 def _check_fits(declared: InputSpec, source: Source, tensor: torch.Tensor, names: list[str]) -> None:
@@ -177,7 +200,7 @@ def _check_fits(declared: InputSpec, source: Source, tensor: torch.Tensor, names
     if fits and declared.dtype == tensor.dtype:
         return
     given = InputSpec.from_tensor(tensor)
-    name = names[source.key] if isinstance(source, Argument) and isinstance(source.key, int) else source
+    name = _shown(source, names)
     hint = f"Pass a tensor of these sizes, or declare those that vary as None: {given}."
     if declared.dtype != tensor.dtype:
         hint = f"Pass {name}.to({declared.dtype}), or declare {given}."
