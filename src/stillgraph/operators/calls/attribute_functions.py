@@ -31,8 +31,9 @@ def getattr_(target: Any, name: str, *default: Any) -> Any:
     perhaps = made_on_some_paths(capture, target, name)
     if default and perhaps is not None and AttributePlace(target, name).default is MISSING:
         return with_or_without_value(capture, perhaps, lambda value: default[0] if value is MISSING else value)
-    if default and perhaps is None and not _is_attribute_of(target, name):
-        if method_of(target, "__getattr__") is None:
+    is_computed = _is_computed(target, name)
+    if default and (perhaps is None or is_computed) and not _is_attribute_of(target, name):
+        if method_of(target, "__getattr__") is None and not is_computed:
             return getattr(target, name, *default)
         try:
             return attr(target, name)
@@ -47,7 +48,7 @@ def hasattr_(target: Any, name: str) -> Any:
     if isinstance(target, StagedText):
         return hasattr(str, name)
     perhaps = made_on_some_paths(capture, target, name)
-    if perhaps is not None:
+    if perhaps is not None and not _is_computed(target, name):
         if AttributePlace(target, name).default is not MISSING:
             return True
         return with_or_without_value(capture, perhaps, lambda value: value is not MISSING)

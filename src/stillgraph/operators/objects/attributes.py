@@ -23,7 +23,7 @@ from stillgraph.program.facts.module_tables import MODULE_TABLES
 from stillgraph.trace.capture.session import Session, session
 from stillgraph.trace.code.frames import here
 from stillgraph.trace.control_flow.maybe_none import HIDDEN
-from stillgraph.trace.control_flow.unset import attribute_read, may_be_unset, require_all
+from stillgraph.trace.control_flow.unset import attribute_read, may_be_unset, require_all, with_or_without_value
 from stillgraph.trace.heap.places import MISSING, AttributePlace
 from stillgraph.trace.values.arrays import StagedArray
 from stillgraph.trace.values.caught import Caught
@@ -52,12 +52,11 @@ def attr(target: Any, name: str) -> Any:
         descriptor, receiver = _inherited(target, name), target.__self__  # type: ignore[attr-defined]  # of a ``super()``
     if isinstance(descriptor, property) and isinstance(descriptor.fget, FunctionType):
         return call(descriptor.fget, receiver)
-    if isinstance(descriptor, lazy_property) and name not in vars(target):
-        return _computed_once(descriptor, target)
-    if isinstance(descriptor, functools.cached_property) and name == descriptor.attrname:
-        own = own_attributes(target)
-        if own is not None and name not in own:
-            return _computed_and_kept(descriptor.func, target, name)
+    compute, own = _computing(descriptor, target, name), own_attributes(target)
+    if compute is not None and own is not None:
+        kept = own.get(name, MISSING)
+        if kept is MISSING or (capture.has_unset and may_be_unset(capture, kept)):
+            return with_or_without_value(capture, kept, lambda value: compute() if value is MISSING else value)
     if name == "__traceback__" and isinstance(target, BaseException):
         hint = "Look at the exception itself: its class and its text."
         raise refuse("SG305", "the frames that an exception has come by are looked at", location=here(), hint=hint)
@@ -100,6 +99,15 @@ def _inherited(target: Any, name: str) -> Any:
 
 def _type_of(value: Any) -> Any:
     return call(type, value)
+
+
+def _computing(descriptor: Any, target: Any, name: str) -> Callable[[], Any] | None:
+    """What gives an attribute that the class computes when it is asked for first, and the object has from then on."""
+    if isinstance(descriptor, lazy_property):
+        return functools.partial(_computed_once, descriptor, target)
+    if isinstance(descriptor, functools.cached_property) and name == descriptor.attrname:
+        return functools.partial(_computed_and_kept, descriptor.func, target, name)
+    return None
 
 
 def _computed_once(descriptor: Any, target: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import itertools
 from collections.abc import Hashable, Iterator
@@ -10,6 +11,7 @@ from types import MemberDescriptorType
 from typing import Any, Protocol
 
 import torch
+from torch.distributions.utils import lazy_property
 
 from stillgraph.core.lookup import class_member, is_slot, own_attributes, slot_value
 from stillgraph.program.facts.info import info
@@ -31,6 +33,9 @@ class _Missing:
 
 
 MISSING = _Missing()
+
+COMPUTED_ONCE = (functools.cached_property, lazy_property)
+"""Descriptors that compute an attribute which the object has from then on, in its ``__dict__``."""
 
 births = itertools.count()
 """Tells which of two came first: a `Variable`, or an arm."""
@@ -120,12 +125,13 @@ class AttributePlace(ReadPlace):
 
     @property
     def is_plainly_found(self) -> bool:
-        """Whether Python looks for it in the object and then in its class, and computes nothing."""
+        """Whether Python looks for it in the object and then in its class, and keeps what it computes, if anything."""
         kind = type(self.target)
         is_module = isinstance(self.target, torch.nn.Module)
         asks = class_member(kind, "__getattr__") in (None, *([torch.nn.Module.__getattr__] if is_module else []))
         is_usual = is_slot(class_member(kind, "__getattribute__"), "__getattribute__") and not self.is_computed
-        return asks and is_usual and not isinstance(self.target, type) and not hasattr(self.default, "__get__")
+        computes = hasattr(self.default, "__get__") and not isinstance(self.default, COMPUTED_ONCE)
+        return asks and is_usual and not isinstance(self.target, type) and not computes
 
     def _is_plain(self) -> bool:
         return not self._is_described() and isinstance(own_attributes(self.target), dict)
