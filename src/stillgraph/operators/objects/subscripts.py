@@ -5,7 +5,7 @@ from __future__ import annotations
 import collections
 from collections.abc import Callable
 from types import FunctionType
-from typing import Any, NoReturn
+from typing import Any
 
 import torch
 
@@ -20,6 +20,8 @@ from stillgraph.operators.each import Case, of_each
 from stillgraph.operators.elements import lists
 from stillgraph.operators.elements.indices import as_index, in_tensor
 from stillgraph.operators.elements.picking import pick
+from stillgraph.operators.objects.array_items import array_item, is_by_run
+from stillgraph.operators.objects.index_errors import require_in_range
 from stillgraph.operators.objects.namespaces import note_name
 from stillgraph.operators.objects.stores import is_cut_by_staged, note_contents, set_item
 from stillgraph.operators.objects.strings import text
@@ -27,10 +29,9 @@ from stillgraph.trace.capture.session import Session, session
 from stillgraph.trace.code.frames import here
 from stillgraph.trace.control_flow.both_sides import several_in
 from stillgraph.trace.control_flow.narrowing import exchanged
-from stillgraph.trace.control_flow.staging import branch
 from stillgraph.trace.values import number_failures
 from stillgraph.trace.values.entries import find
-from stillgraph.trace.values.numbers import StagedBool, StagedInt
+from stillgraph.trace.values.numbers import StagedInt
 
 
 @dispatch.item.defined
@@ -48,6 +49,8 @@ def item(target: Any, key: Any) -> Any:
             return call(method, target, key)
     if capture is not None and isinstance(target, torch.Tensor):
         key = in_tensor(key)
+    elif capture is not None and is_by_run(target, key):
+        return array_item(capture, target, key)
     if capture is not None and (isinstance(target, _INDEXED) or is_exactly(target, _LAYERS)):
         key = as_index(capture, key)
         if lists.is_spread(target) or (is_exactly(target, (list, tuple)) and is_cut_by_staged(key)):
@@ -102,7 +105,7 @@ def _staged_item(capture: Session, target: Any, key: StagedInt) -> Any:
         raise refuse("SG203", message, location=here(), hint="Put a value into the list before it is indexed.")
     said = next((text for kind, text in _OUT_OF_RANGE.items() if isinstance(target, kind)), None)
     if said is not None:
-        _require_in_range(capture, len(elements), key, said)
+        require_in_range(capture, len(elements), key, said)
     return pick(capture, elements, key, list if isinstance(target, list) else tuple)
 
 
@@ -114,16 +117,3 @@ _OUT_OF_RANGE: dict[type, Callable[[Any], str]] = {
     range: lambda index: "range object index out of range",
     **{kind: lambda index: text("index {} is out of range", index) for kind in _LAYERS},
 }
-
-
-def _require_in_range(capture: Session, count: int, key: StagedInt, said: Callable[[Any], str]) -> None:
-    """Let the program raise what Python says of an index that is out of range; the program itself has a tuple there."""
-    outside = (key >= count) | (key < -count)
-
-    def fail() -> NoReturn:
-        raise IndexError(said(key))
-
-    if isinstance(outside, StagedBool):
-        branch(capture, outside, fail, lambda: None, (), ())
-    elif outside:
-        fail()
