@@ -16,8 +16,7 @@ from stillgraph.program.facts.info import info
 from stillgraph.trace.capture.session import Session, session
 from stillgraph.trace.code.frames import here
 from stillgraph.trace.code.uninterpreted import PROPERTIES
-from stillgraph.trace.control_flow.unset import with_or_without_value
-from stillgraph.trace.heap.places import MISSING, AttributePlace
+from stillgraph.trace.control_flow.unset import attribute_or
 from stillgraph.trace.values.errors import require_one_tensor
 from stillgraph.trace.values.numbers import StagedNumber, kinds_of
 from stillgraph.trace.values.text import StagedText
@@ -29,9 +28,9 @@ def getattr_(target: Any, name: str, *default: Any) -> Any:
     if capture.may_be_none(target):
         return capture.with_or_without(target, lambda v: getattr_(v, name, *default))
     perhaps = made_on_some_paths(capture, target, name)
-    if default and perhaps is not None and AttributePlace(target, name).default is MISSING:
-        return with_or_without_value(capture, perhaps, lambda value: default[0] if value is MISSING else value)
     is_computed = _is_computed(target, name)
+    if default and perhaps is not None and not is_computed:
+        return attribute_or(capture, target, name, perhaps, lambda value: value, lambda: default[0])
     if default and (perhaps is None or is_computed) and not _is_attribute_of(target, name):
         if method_of(target, "__getattr__") is None and not is_computed:
             return getattr(target, name, *default)
@@ -49,9 +48,7 @@ def hasattr_(target: Any, name: str) -> Any:
         return hasattr(str, name)
     perhaps = made_on_some_paths(capture, target, name)
     if perhaps is not None and not _is_computed(target, name):
-        if AttributePlace(target, name).default is not MISSING:
-            return True
-        return with_or_without_value(capture, perhaps, lambda value: value is not MISSING)
+        return attribute_or(capture, target, name, perhaps, lambda value: True, lambda: False)
     if method_of(target, "__getattr__") is not None or _is_computed(target, name):
         try:
             attr(target, name)

@@ -191,13 +191,15 @@ def del_past_class(delete: Callable[[Any, str], None], target: Any, name: str) -
     if place.key not in capture.journal.written(0):
         capture.reads.attributes.append((target, name))  # it has to be there when the call begins
     if capture.has_unset:
-        own_attribute_read(capture, target, name, place.get(), _words_of_slot(target, name))
+        own_attribute_read(capture, target, name, place.get(), _words_of_deleting(target, name))
     _note_attribute(capture, place)
     delete(target, name)
 
 
-def _words_of_slot(target: Any, name: str) -> str:
-    """What Python says where a slot is deleted that holds nothing; empty for what is no slot."""
+def _words_of_deleting(target: Any, name: str) -> str:
+    """What Python says where what a slot or a class has not is deleted; empty for any other object."""
+    if isinstance(target, type):
+        return f"type object '{target.__name__}' has no attribute '{name}'"
     member: Any = class_member(type(target), name)
     try:
         if isinstance(member, MemberDescriptorType):

@@ -71,10 +71,10 @@ def attr(target: Any, name: str) -> Any:
 
 
 def made_on_some_paths(capture: Session, target: Any, name: str) -> Any:
-    """What an object has by a name that it may have on some paths only; None where that is no matter."""
+    """What an object finds by a name first, if that is there on some paths only; None where that is no matter."""
     place = AttributePlace(target, name)
-    value = place.get() if capture.has_unset and not place.is_computed else None
-    return value if value is not None and value is not MISSING and may_be_unset(capture, value) else None
+    found = place.in_turn() if capture.has_unset and not place.is_computed else ()
+    return found[0] if found and may_be_unset(capture, found[0]) else None
 
 
 def show_own(capture: Session, target: Any) -> None:

@@ -207,7 +207,7 @@ def _require_told(
     """Refuse an attribute that an object has on one path only, where its reads cannot be told of that."""
     if (left is MISSING) != (right is MISSING):
         try:
-            before_unset(recorder, place)
+            before_unset(recorder, place, right if left is MISSING else left)
         except JoinFailure as failure:
             failure.place = named(place)
             does = ("does not have" if value is MISSING else "has" for value in (left, right))

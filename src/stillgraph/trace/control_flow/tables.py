@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from stillgraph.core.lookup import class_member
 from stillgraph.program.facts.info import info
 from stillgraph.program.types import JoinFailure
 from stillgraph.trace.control_flow.joined.join_errors import named, refuse_join
@@ -30,23 +31,33 @@ def parameters_behind(value: Any) -> Iterator[Any]:
         yield from parameters_behind(side) if info(side).parameters else (side,)
 
 
-def before_unset(recorder: Recorder, place: AttributePlace) -> None:
+def before_unset(recorder: Recorder, place: AttributePlace, value: Any) -> None:
     """To be called where an object has an attribute on some paths only: whoever reads it is to be told.
 
     Args:
         recorder: the capture.
         place: the attribute.
+        value: what it is on the other paths.
 
     Raises:
         JoinFailure: whoever reads it cannot be told, as one who has the ``__dict__``.
         Restart: code that reads it is not told of it yet.
     """
-    is_field = place.name in getattr(type(place.target), "__dataclass_fields__", ())  # which code of Python's reads
+    is_class = isinstance(place.target, type)
+    kind = place.target if is_class else type(place.target)
+    is_field = place.name in (class_member(kind, "__dataclass_fields__") or ())  # which code of Python's reads
     is_element = isinstance(place.target, _CONTAINERS)  # as above, of torch's
-    if not place.is_plainly_found or is_field or is_element:
+    if not place.is_plainly_found or is_field or is_element or (is_class and _is_bound(value)):
         raise JoinFailure("SG204", "an attribute is made or deleted on one path only")
     recorder.watch_reads(place.target, place.name)
     recorder.relied.add(place)
+
+
+def _is_bound(value: Any) -> bool:
+    """Whether an instance that finds this in its class has something else, as a method is."""
+    if isinstance(value, Unjoined):
+        return any(map(_is_bound, (alternatives(value).left, alternatives(value).right)))
+    return hasattr(type(value), "__get__")
 
 
 _CONTAINERS = (

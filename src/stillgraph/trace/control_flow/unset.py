@@ -6,8 +6,10 @@ import functools
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NoReturn
 
+import torch
+
 from stillgraph.core.diagnostics import refuse
-from stillgraph.core.lookup import name_in_errors
+from stillgraph.core.lookup import class_member, name_in_errors
 from stillgraph.trace.code.frames import here
 from stillgraph.trace.code.signals import Diverged
 from stillgraph.trace.control_flow.joined.unjoined import Picked, Unjoined, alternatives, is_leaf, is_lost
@@ -43,19 +45,66 @@ def value_read(recorder: Narrowing, value: Any, fail: Callable[[], NoReturn]) ->
 
 
 def attribute_read(recorder: Narrowing, target: Any, name: str, value: Any) -> Any:
-    """What an object has by a name, or else its class; where neither has anything, the program raises."""
+    """What an object has by a name, or else its class or a base; where none has anything, the program raises."""
     if not may_be_unset(recorder, value):
         return value
-    default = AttributePlace(target, name).default
-    if default is MISSING:
+    behind = _behind(target, name, value)
+    if not behind:
         return own_attribute_read(recorder, target, name, value)
-    read = functools.partial(with_or_without_value, recorder, value, lambda v: default if v is MISSING else v)
+    fail = functools.partial(_fail, recorder, target, name)
+    read = functools.partial(_in_turn, recorder, (value, *behind), lambda found: found, fail)
     if isinstance(value, Unjoined) or recorder.known_unboundness(value) is not None:
         return read()
-    known = recorder.read_with_default.get((id(value), name))
+    key = id(value), name, tuple(map(id, behind))
+    known = recorder.read_with_default.get(key)
     if known is None or not recorder.region.holds(known[1]):
-        known = recorder.read_with_default[id(value), name] = value, read()
+        known = recorder.read_with_default[key] = (value, behind), read()
     return known[1]
+
+
+def attribute_or(
+    recorder: Narrowing, target: Any, name: str, value: Any, read: Callable[[Any], Any], otherwise: Callable[[], Any]
+) -> Any:
+    """``read`` of what an object, its class or a base has by a name; what ``otherwise`` gives where none has anything.
+
+    Args:
+        recorder: the capture.
+        target: the object.
+        name: of the attribute.
+        value: what is found first, be that on some paths only.
+        read: of what is found.
+        otherwise: for the paths on which nothing is.
+    """
+    return _in_turn(recorder, (value, *_behind(target, name, value)), read, otherwise)
+
+
+def _behind(target: Any, name: str, value: Any) -> tuple[Any, ...]:
+    """What Python finds by a name where it does not find a value that it finds now; nothing behind what is there."""
+    turn = AttributePlace(target, name).in_turn()
+    found = next((place for place, each in enumerate(turn) if each is value), len(turn))
+    return tuple(turn[found + 1 :])
+
+
+def _in_turn(
+    recorder: Narrowing, values: tuple[Any, ...], read: Callable[[Any], Any], otherwise: Callable[[], Any]
+) -> Any:
+    """``read`` of the first of some values that there is; ``otherwise`` where there is none."""
+    if not values:
+        return otherwise()
+    rest = functools.partial(_in_turn, recorder, values[1:], read, otherwise)
+    return with_or_without_value(recorder, values[0], lambda value: rest() if value is MISSING else read(value))
+
+
+def _fail(recorder: Recorder, target: Any, name: str) -> NoReturn:
+    """Let the program raise what Python raises where an object has no attribute of a name."""
+    kind = target if isinstance(target, type) else type(target)
+    answering = class_member(kind, "__getattr__")
+    if answering is not None and answering is not torch.nn.Module.__getattr__:
+        message = f"{kind.__name__}.__getattr__ may be asked for '{name}', which the class has on some paths only"
+        raise refuse("SG204", message, location=here())
+    owner = f"type object '{target.__name__}'" if kind is target else f"'{name_in_errors(kind)}' object"
+    emit_raise(recorder, AttributeError(f"{owner} has no attribute '{name}'", name=name))
+    raise Diverged
 
 
 def own_attribute_read(recorder: Narrowing, target: Any, name: str, value: Any, words: str = "") -> Any:
@@ -70,8 +119,9 @@ def own_attribute_read(recorder: Narrowing, target: Any, name: str, value: Any, 
     """
 
     def fail() -> NoReturn:
-        message = words or f"'{name_in_errors(type(target))}' object has no attribute '{name}'"
-        emit_raise(recorder, AttributeError(message, **({} if words else {"name": name})))
+        if not words:
+            _fail(recorder, target, name)
+        emit_raise(recorder, AttributeError(words))
         raise Diverged
 
     return value_read(recorder, value, fail)

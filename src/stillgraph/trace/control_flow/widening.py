@@ -94,7 +94,7 @@ def _widen(joiner: Joiner, state: State, after: Any, place: str) -> State:
 
 def _unfix(joiner: Joiner, before: Any, after: Any, place: str) -> State:
     if isinstance(joiner.at, AttributePlace) and place == str(joiner.at) and (before is MISSING) != (after is MISSING):
-        before_unset(joiner.recorder, joiner.at)
+        before_unset(joiner.recorder, joiner.at, after if before is MISSING else before)
     table = _table(before, after)
     if table is not None:
         return Slot(table, before, place)

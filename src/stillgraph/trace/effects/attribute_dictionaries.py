@@ -33,14 +33,16 @@ class AttributeDictionaries:
         self._journal = journal
         self._finder = finder
         self._births = births
-        self._shown: dict[int, Callable[[], Any]] = {}  # by the ids of their dictionaries, objects asked for them
+        self._shown: dict[int, Callable[[], Any]] = {}  # by the ids of their dictionaries, or their own, what was asked
         self._found: dict[int, Any] = {}  # the same, of all that was found
         self._count = 0  # of what was found by then
         self._written: dict[int, State] = {}  # the objects whose dictionaries were written, as they were last
         journal.watches.append(self)
 
     def shown(self, value: Any) -> None:
-        """Told that code gets hold of the dictionary of an object."""
+        """Told that code gets hold of the dictionary of an object, or of a view of a class's."""
+        if isinstance(value, type):
+            self._shown[id(value)] = _weakly(value)
         for own in _dictionaries_of(value):
             self._shown[id(own)] = _weakly(value)
 
@@ -51,7 +53,8 @@ class AttributeDictionaries:
             JoinFailure: it has: it finds there what the object has, and is told of no attribute.
         """
         held = _dictionaries_of(value)
-        if any(id(own) in self._shown or self._finder.find(own) is not None for own in held):
+        found = any(id(own) in self._shown or self._finder.find(own) is not None for own in held)
+        if found or id(value) in self._shown:
             message = "an attribute is made or deleted on one path only, of an object whose __dict__ is looked at"
             raise JoinFailure("SG204", message)
 

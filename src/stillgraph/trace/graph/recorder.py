@@ -91,7 +91,7 @@ class Recorder(PlainAnswers):
         self.has_optionals = False  # whether there is any value that is None on some path
         self.foreseeing = False  # whether it is only asked what the code will come to, so that nothing may be done
         self.has_unset = False  # whether any variable has a value on some paths only
-        self.read_with_default: dict[tuple[int, str], tuple[Any, Any]] = {}  # attributes of those paths, as read before
+        self.read_with_default: dict[tuple[Any, ...], tuple[Any, Any]] = {}  # attributes of those paths, as read before
         self.emitted = 0  # operations, those of dropped regions included
         self.failed: Failed | None = None
         self.unknown: dict[int, tuple[Any, Location | None]] = {}  # containers of unknown length: since where

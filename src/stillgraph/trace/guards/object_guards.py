@@ -128,7 +128,7 @@ class ObjectGuards(ContainerGuards):
             if missing:
                 self.missing.setdefault(space, {}).update(dict.fromkeys(missing))
         by_name = sorted(self.names.asked) if is_users(file_of(kind)) else ()
-        asked = self.asked.get(id(kind), {}) | dict.fromkeys(by_name)
+        asked = self.asked.get(id(kind), {}) | dict.fromkeys(by_name) | dict.fromkeys(sorted(relied))
         lacking = dict.fromkeys(names_lacking(kind, asked))
         for base in (*users_classes(kind), *users_classes(type(kind))) if lacking else ():
             absent = {name: None for name in lacking if name not in vars(base)}  # one of an enumeration's, say, raises

@@ -119,30 +119,61 @@ class AttributePlace(ReadPlace):
     @property
     def default(self) -> Any:
         """What the class has by the name, as it stands there: Python finds it where the object has nothing."""
-        found = (vars(base)[self.name] for base in type(self.target).__mro__ if self.name in vars(base))
-        member = next(found, MISSING)
-        return MISSING if isinstance(member, MemberDescriptorType) else member
+        return next(iter(self._of_classes()), MISSING)
+
+    def in_turn(self) -> list[Any]:
+        """What Python finds by the name: what the object has, then what its class and the bases have, as it stands."""
+        own = MISSING if isinstance(self.target, super) else self.get()
+        return [*([] if own is MISSING else [own]), *self._of_classes()]
+
+    def _of_classes(self) -> Iterator[Any]:
+        found = (vars(base)[self.name] for base in self._behind() if self.name in vars(base))
+        return itertools.takewhile(lambda member: not isinstance(member, MemberDescriptorType), found)
+
+    def _behind(self) -> tuple[type, ...]:
+        """The classes in which Python looks where the object has nothing."""
+        if isinstance(self.target, super):
+            return _behind_super(self.target)
+        return self.target.__mro__[1:] if isinstance(self.target, type) else type(self.target).__mro__
 
     @property
     def is_plainly_found(self) -> bool:
-        """Whether Python looks for it in the object and then in its class, and keeps what it computes, if anything."""
-        kind = type(self.target)
-        is_module = isinstance(self.target, torch.nn.Module)
-        asks = class_member(kind, "__getattr__") in (None, *([torch.nn.Module.__getattr__] if is_module else []))
-        is_usual = is_slot(class_member(kind, "__getattribute__"), "__getattribute__") and not self.is_computed
-        computes = hasattr(self.default, "__get__") and not isinstance(self.default, COMPUTED_ONCE)
-        return asks and is_usual and not isinstance(self.target, type) and not computes
+        """Whether Python looks for it in the object and then in its class, and keeps what it computes, if anything.
+
+        Of a class: so does Python for its instances, and what they find is as it stands there.
+        """
+        kind, default = type(self.target), self.default
+        computes = hasattr(type(default), "__get__")
+        if not isinstance(self.target, type):
+            computes = computes and not isinstance(default, COMPUTED_ONCE)
+        elif _is_usual(kind, type) and class_member(kind, self.name) is None:
+            kind = self.target
+        else:
+            return False
+        return _is_usual(kind, torch.nn.Module) and not self.is_computed and not computes
 
     def _is_plain(self) -> bool:
         return not self._is_described() and isinstance(own_attributes(self.target), dict)
 
     def _is_described(self) -> bool:
         """Whether a descriptor of the class says what is stored; asked of the class it may give another object."""
-        return hasattr(inspect.getattr_static(type(self.target), self.name, None), "__set__")
+        return hasattr(type(inspect.getattr_static(type(self.target), self.name, None)), "__set__")
 
     def __str__(self) -> str:
         owner = self.target if isinstance(self.target, type) else type(self.target)
         return f"{owner.__name__}.{self.name}"
+
+
+def _behind_super(target: Any) -> tuple[type, ...]:
+    kinds: tuple[type, ...] = () if target.__self_class__ is None else target.__self_class__.__mro__
+    return kinds[kinds.index(target.__thisclass__) + 1 :] if target.__thisclass__ in kinds else ()
+
+
+def _is_usual(kind: type, base: type) -> bool:
+    """Whether a class has Python's way to look for attributes, or that of ``base``, if it is one."""
+    known = (class_member(base, "__getattr__"),) if issubclass(kind, base) else ()
+    asks = class_member(kind, "__getattr__") in (None, *known)
+    return asks and is_slot(class_member(kind, "__getattribute__"), "__getattribute__")
 
 
 def tables_of(target: Any) -> Iterator[Any]:
