@@ -142,6 +142,27 @@ def with_weights(x: Tensor) -> Any:
     return first, np.random.choice(2, 3, p=own), np.random.choice(2, 3, p=WEIGHTS)
 
 
+def by_probabilities(x: Tensor) -> Any:
+    p = x.double().softmax(0).numpy()
+    one, half = p / p.sum(), float(x.sum() * 0 + 0.25)
+    first = np.random.choice(3, p=one), NEW.choice(3, p=one), np.random.choice([10, 20, 30], p=one)
+    several = np.random.choice(3, size=4, p=one), NEW.choice(3, 2, False, p=one), OLD.choice(x.numpy(), 2, p=one)
+    lists = np.random.choice(2, p=[half, 1 - half]), NEW.choice(3, p=[half, 0.5, half]), NEW.choice(3, p=one.tolist())
+    others = np.random.multinomial(5, one), NEW.dirichlet(one), NEW.multinomial(int(x.abs().sum()), one)
+    return first, several, lists, others, x[np.random.choice(len(x), p=one)]
+
+
+def by_what_is_none(x: Tensor) -> Any:
+    try:
+        return np.random.choice(3, p=x.numpy())
+    except ValueError:
+        return "none"
+
+
+def by_floats(x: Tensor) -> Any:
+    return np.random.choice(3, p=x.softmax(0).numpy())
+
+
 def caught(x: Tensor) -> Any:
     try:
         return random.randint(3, int(x.sum()))
@@ -186,6 +207,7 @@ FUNCTIONS: list[Callable[[Tensor], Any]] = [
     *(numbers, in_one_arm, in_a_loop, two_in_order, decided_by_a_draw, shuffled, shuffled_of_any_length),
     *(one_list_twice, sampled, chosen, chosen_of_unlike, chosen_and_changed, several, seeded, state_kept, made_inside),
     *(arrays, scalars_of_numpys, of_the_run, with_weights, caught, caught_when_captured, too_many, augmented, indexed),
+    *(by_probabilities, by_what_is_none, by_floats),
 ]
 
 

@@ -34,7 +34,7 @@ from stillgraph.trace.capture.session import Session, session
 from stillgraph.trace.code.frames import here
 from stillgraph.trace.values.arrays import StagedArray
 from stillgraph.trace.values.made_in_run import DrawnState
-from stillgraph.trace.values.numbers import StagedNumber, kind_of
+from stillgraph.trace.values.numbers import StagedFloat, StagedNumber, kind_of
 
 _MODULES: tuple[Any, ...] = (random, numpy.random)
 _OF_MODULES: dict[int, str] = {id(module.random.__self__): module.__name__ for module in _MODULES}
@@ -202,10 +202,10 @@ def _tried(kind: Any, draw: Draw, name: str, args: Any, kwargs: Any) -> list[Any
         if not any(map(_is_staged, torch.utils._pytree.tree_leaves((args, kwargs)))):
             return [_given_anew(draw, method(*args, **kwargs), (args, kwargs))]
         found: list[Any] = []
-        for first in _INSTEAD:
-            stand_in = functools.partial(_stand_in, draw, itertools.count(first))
+        for first, as_shares in itertools.product(_INSTEAD, (False, True)):
+            stand_in = functools.partial(_stand_in, draw, itertools.count(first), as_shares)
             with contextlib.suppress(Exception):  # of any kind: what is said to a number that need not fit
-                given, keywords = torch.utils._pytree.tree_map(stand_in, (args, kwargs))
+                given, keywords = torch.utils._pytree.tree_map(stand_in, _shared_out(as_shares, (args, kwargs)))
                 found.append(_given_anew(draw, method(*given, **keywords), (given, keywords)))
     if len(found) < 2:
         _refused(draw, "is given what only the run knows, by which nobody can tell what it gives")
@@ -224,7 +224,21 @@ _OTHER_NAMES = {"sample": "random_sample", "ranf": "random_sample"}
 _INSTEAD = (1, 2, 1000, 1001)  # the first number that stands for one of the run; the next ones are larger
 
 
-def _stand_in(draw: Draw, numbers: Iterator[int], value: Any) -> Any:
+_FLOATS = (StagedFloat, float)
+
+
+def _shared_out(as_shares: bool, value: Any) -> Any:
+    """Values with equal shares of 1 in the place of floats of the run in a list: probabilities have to sum to 1."""
+    if not as_shares or not is_exactly(value, (tuple, list, dict)):
+        return value
+    if isinstance(value, dict):
+        return {key: _shared_out(True, each) for key, each in value.items()}
+    if any(isinstance(each, StagedFloat) for each in value) and all(isinstance(each, _FLOATS) for each in value):
+        return [1 / len(value)] * len(value)
+    return type(value)(_shared_out(True, each) for each in value)
+
+
+def _stand_in(draw: Draw, numbers: Iterator[int], as_shares: bool, value: Any) -> Any:
     if isinstance(value, StagedNumber):
         kind: Any = kind_of(value)
         return kind(next(numbers)) if kind is int else kind(next(numbers) / 8)
@@ -234,6 +248,8 @@ def _stand_in(draw: Draw, numbers: Iterator[int], value: Any) -> Any:
         if any(type(size) is not int for size in sizes):
             _refused(draw, "is given an array of which only the run knows the size")
         made = numpy.ones(sizes, str(value.tensor.dtype).removeprefix("torch."))
+        if as_shares and made.ndim and made.size and numpy.issubdtype(made.dtype, numpy.floating):
+            made /= made.shape[-1]
         return made[()] if value.scalar else made
     return value
 
