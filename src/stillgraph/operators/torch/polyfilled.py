@@ -20,6 +20,7 @@ from stillgraph.polyfills.counting import POLYFILLS as COUNTING
 from stillgraph.polyfills.given import length_hint
 from stillgraph.polyfills.ordered import POLYFILLS as ORDERED
 from stillgraph.polyfills.ordered import merge
+from stillgraph.polyfills.padding import POLYFILLS as PADDING
 from stillgraph.polyfills.shapes import POLYFILLS as SHAPES
 from stillgraph.trace.capture.session import session
 
@@ -55,6 +56,17 @@ def _followed_unless_plain(function: Callable[..., Any], polyfill: Callable[...,
     return called
 
 
+def _followed_if_of_any_length(function: Callable[..., Any], polyfill: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that torch itself calls, but for lists of which only the run knows the length."""
+    followed = _followed(polyfill)
+
+    def called(*args: Any, **kwargs: Any) -> Any:
+        is_known = not any(lists.is_spread(each) for each in (*args, *kwargs.values()))
+        return (function if is_known else followed)(*args, **kwargs)
+
+    return called
+
+
 def _merge(*parts: Any, key: Any = None, reverse: Any = False) -> Any:
     """``heapq.merge`` of lists and tuples; from anything else Python draws, as it does."""
     capture = session()
@@ -86,6 +98,7 @@ MEANINGS: dict[Any, Callable[..., Any]] = {
         for table in (COUNTING, ORDERED, SHAPES)
         for function, polyfill in table.items()
     },
+    **{function: _followed_if_of_any_length(function, polyfill) for function, polyfill in PADDING.items()},
     heapq.merge: _merge,
     operator.length_hint: _length_hint,
 }
