@@ -8,6 +8,7 @@ from stillgraph.passes.exceptions.catching import hand_out_failures
 from stillgraph.passes.exceptions.printing import drop_printing
 from stillgraph.passes.exceptions.python_alone import refuse_python_alone
 from stillgraph.passes.exceptions.raising import lower_raising
+from stillgraph.passes.exceptions.texts import leave_out_texts
 from stillgraph.passes.kernels.constants import hoist_constants
 from stillgraph.passes.kernels.expanding import expand_unknown_sizes
 from stillgraph.passes.kernels.gradients import drop_gradients
@@ -45,6 +46,7 @@ WHOLE_GRAPH: tuple[Pass, ...] = (
     hand_out_failures,
     drop_gradients,
     drop_printing,
+    leave_out_texts,
     choose_kernels,
     replace_augmenting,
     drop_dead_lists,

@@ -89,12 +89,15 @@ class ListType:
 
 @dataclass(frozen=True)
 class ObjectType:
-    """An object of Python's that only the run has, such as a text or the handle of a hook: it is never joined."""
+    """An object of Python's that only the run has, such as the handle of a hook. Only texts are joined and carried."""
 
     kind: type
+    may_be_none: bool = False
+    may_be_unbound: bool = False
 
 
-Type = TensorType | NumberType | ListType
+TEXT = ObjectType(str)
+Type = TensorType | NumberType | ListType | ObjectType
 
 _KIND_ORDER = (bool, int, float)
 
@@ -159,9 +162,11 @@ def join_types(left: Type, right: Type) -> Type:
         return _join_lists(left, right)
     if isinstance(left, TableType) or isinstance(right, TableType):
         return _join_tables(left, right)
-    if isinstance(left, NumberType) and isinstance(right, NumberType):
+    if isinstance(left, ObjectType) or isinstance(right, ObjectType):
+        joined: Type = _join_texts(left, right)
+    elif isinstance(left, NumberType) and isinstance(right, NumberType):
         kind = max(left.kind, right.kind, key=_KIND_ORDER.index)
-        joined: Type = NumberType(kind, left.mixed or right.mixed or left.kind is not right.kind)
+        joined = NumberType(kind, left.mixed or right.mixed or left.kind is not right.kind)
     elif isinstance(left, TensorType) and isinstance(right, TensorType):
         joined = _join_tensors(left, right)
     elif isinstance(left, TensorType) and isinstance(right, NumberType):
@@ -193,6 +198,12 @@ def _join_tables(left: Type, right: Type) -> Type:
     if not isinstance(left, TableType) or not isinstance(right, TableType):
         raise JoinFailure("SG203", "a constant such as a text on one path, a tensor or number on the other")
     return table_of(left.entries, right.entries)
+
+
+def _join_texts(left: Type, right: Type) -> Type:
+    if not isinstance(left, ObjectType) or not isinstance(right, ObjectType) or left.kind is not right.kind:
+        raise JoinFailure("SG203", "a text that only the run knows on one path, a tensor or number on the other")
+    return left
 
 
 def table_of(*tables: tuple[Known, ...]) -> TableType:

@@ -34,6 +34,7 @@ from stillgraph.trace.values.entries import MaybeKey, Table
 from stillgraph.trace.values.lists import StagedSpread
 from stillgraph.trace.values.numbers import StagedNumber
 from stillgraph.trace.values.numpy_functions import is_numpy
+from stillgraph.trace.values.text import TextMethod
 
 Args = tuple[Any, ...]
 Keywords = dict[str, Any]
@@ -56,6 +57,8 @@ _SEVERAL = (StagedSpread, MaybeKey, Table)
 def _of_each_callee(capture: Session, function: Any, args: Args, kwargs: Keywords) -> Any:
     if isinstance(function, UnjoinedMethod):
         return function.value.either(lambda value: call(getattr(value, function.name), *args, **kwargs))
+    if isinstance(function, TextMethod):
+        return function(*args, **kwargs)
     if isinstance(function, Unjoined):
         return function.either(lambda chosen: call(chosen, *args, **kwargs))
     return ANOTHER

@@ -19,6 +19,7 @@ from stillgraph.trace.values import entries
 from stillgraph.trace.values.arrays import StagedArray, require_one_element
 from stillgraph.trace.values.complexes import StagedComplex
 from stillgraph.trace.values.numbers import StagedBool, StagedNumber
+from stillgraph.trace.values.text import StagedText
 
 
 def truth(session: Session, value: Any) -> Any:
@@ -43,6 +44,8 @@ def truth(session: Session, value: Any) -> Any:
         return value if decided is None else decided
     if isinstance(value, (StagedNumber, StagedComplex)):
         return operator.ne(value, 0)
+    if isinstance(value, StagedText):
+        return operator.ne(value, "")
     if isinstance(value, Unjoined):
         return value.either(lambda v: truth_number(session, v))
     if lists.is_spread(value):

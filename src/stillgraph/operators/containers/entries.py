@@ -22,6 +22,7 @@ from stillgraph.trace.heap.exits import Exit
 from stillgraph.trace.heap.places import ContentsPlace
 from stillgraph.trace.values.entries import MaybeKey, container_of, find, is_ranked, some_keys, table_of
 from stillgraph.trace.values.numbers import StagedNumber
+from stillgraph.trace.values.text import StagedText
 
 
 def contains(container: Any, item: Any) -> Any:
@@ -38,13 +39,12 @@ FEW = 32  # so many keys are compared one by one, which every lowering can do
 
 
 def is_staged_key(container: Any, key: Any) -> bool:
-    """Whether a key has to be looked for in the run: among keys that are all numbers."""
-    return (
-        is_exactly(container, (dict, set, frozenset))
-        and isinstance(key, StagedNumber)
-        and table_of(container) is None
-        and all(isinstance(each, (int, float)) for each in container)
-    )
+    """Whether a key has to be looked for in the run: among keys that are all numbers, or all texts."""
+    if not is_exactly(container, (dict, set, frozenset)) or table_of(container) is not None:
+        return False
+    if isinstance(key, StagedText):
+        return all(type(each) is str for each in container)
+    return isinstance(key, StagedNumber) and all(isinstance(each, (int, float)) for each in container)
 
 
 def has(capture: Session, container: Any, key: Any) -> Any:

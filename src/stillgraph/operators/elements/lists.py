@@ -19,9 +19,10 @@ from stillgraph.trace.control_flow.joined.elements import freeze_elements, may_r
 from stillgraph.trace.control_flow.joined.unjoined import Unjoined
 from stillgraph.trace.control_flow.raising import emit_raise
 from stillgraph.trace.control_flow.region_interface import leaf_node
-from stillgraph.trace.control_flow.spreads import as_spread, copied_into, define, each, element_at, is_spread
+from stillgraph.trace.control_flow.spreads import as_spread, copied_into, each, element_at, is_spread
 from stillgraph.trace.control_flow.staging import branch
 from stillgraph.trace.control_flow.unknown import refuse_unknown
+from stillgraph.trace.graph.typed_values import define
 from stillgraph.trace.values import entries, lists, number_failures
 from stillgraph.trace.values.lists import StagedList, StagedSpread
 from stillgraph.trace.values.numbers import StagedFloat, StagedInt, StagedNumber

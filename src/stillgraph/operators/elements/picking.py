@@ -13,6 +13,7 @@ from stillgraph.trace.capture.session import Session
 from stillgraph.trace.code.frames import here
 from stillgraph.trace.control_flow.joined.join import same_constant
 from stillgraph.trace.control_flow.joined.unjoined import Picked, Unjoined, is_leaf
+from stillgraph.trace.graph.typed_values import define
 from stillgraph.trace.values.containers import split
 from stillgraph.trace.values.numbers import StagedInt
 from stillgraph.trace.values.several import known_in
@@ -74,8 +75,4 @@ def _pick_leaf(capture: Session, elements: Sequence[Any], key: StagedInt, kind: 
             type_ = join_types(type_, capture.type_of(element))
     except JoinFailure as failure:
         raise refuse(failure.code, failure.message, location=here()) from failure
-    value = capture.instantiate(type_)
-    node = capture.emit("call_function", operator.getitem, (kind(elements), key), {})
-    node.meta["val"] = capture.to_fake(value)
-    capture.region.define(value, node)
-    return value
+    return define(capture, type_, capture.emit("call_function", operator.getitem, (kind(elements), key), {}))

@@ -314,6 +314,9 @@ def in_(item: Any, container: Any) -> Any:
     method = method_of(container, "__contains__")
     if method is not None:
         return truth_number(capture, call(method, container, item))
+    text = next((each for each in (container, item) if isinstance(each, StagedText)), None)
+    if text is not None and isinstance(container, str):
+        return text.stillgraph_computed(operator.contains, container, item)
     if lists.is_spread(container):
         return lists.contains(capture, container, item)
     if isinstance(container, (list, tuple, dict, set, frozenset)) and holds_unknown(item):

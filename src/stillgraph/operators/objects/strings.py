@@ -23,6 +23,7 @@ from stillgraph.operators.control_flow.trials import Trial
 from stillgraph.operators.dispatch import raised
 from stillgraph.operators.outside.handed_out import shown, text_by, text_method
 from stillgraph.operators.outside.streams import may_print_to
+from stillgraph.operators.outside.texts_of_errors import template_of
 from stillgraph.passes.regions.purity import is_pure
 from stillgraph.program.blocks import CONSTRUCTS
 from stillgraph.program.operations import assert_ as run_assert
@@ -97,6 +98,8 @@ def _in_eagers_words(value: Any) -> None:
 
 
 def _makes_text(value: Any) -> bool:
+    if template_of(value, "__str__") is not None:
+        return True
     return text_method(value) is not None or any(_own(value, each) is not None for each in _SHOWING)
 
 
@@ -134,8 +137,10 @@ def _field_of(value: Any, spec: str, conversion: str | None, is_nested: bool) ->
         return _field(spec, "s"), text_by(method, value, _SHOWING[conversion])
     if method is not None and not is_nested:
         return "{}", text_by(method, value, "__format__", spec)
+    if conversion == "r" and template_of(value, "__repr__") is not None:
+        return _field(spec, "s"), repr_(value)
     plain = class_member(type(value), "__format__") is class_member(object, "__format__")
-    is_shown = not spec and conversion in (None, "s") and plain
+    is_shown = (conversion == "s" or (not spec and conversion is None)) and plain
     return _field(spec, conversion), str_(value) if is_shown else value
 
 
@@ -168,6 +173,9 @@ def str_(*args: Any, **kwargs: Any) -> Any:
         return told_text(str_, args[0])
     if capture is not None and (is_staged(args[0]) or several_in(args[0]) is not None):
         return _shown_whole(capture, "{!s}", args[0])
+    told = None if capture is None else template_of(args[0], "__str__")
+    if told is not None:
+        return text(told[0], *told[1])
     method = None if capture is None else text_method(args[0])
     return str(args[0]) if method is None else text_by(method, args[0])
 
@@ -201,6 +209,9 @@ def repr_(value: Any) -> Any:
         return told_text(repr_, value)
     if capture is not None and (is_staged(value) or several_in(value) is not None):
         return _shown_whole(capture, "{!r}", value)
+    told = None if capture is None else template_of(value, "__repr__")
+    if told is not None:
+        return text(told[0], *told[1])
     method = class_member(type(value), "__repr__")
     if capture is None or not isinstance(method, FunctionType) or isinstance(value, (torch.nn.Module, torch.Tensor)):
         return repr(value)

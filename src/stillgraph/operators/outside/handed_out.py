@@ -22,6 +22,7 @@ from stillgraph.core.files import is_ours, is_standard_library
 from stillgraph.core.lookup import class_member, is_exactly
 from stillgraph.operators.conditions.given import accepted
 from stillgraph.operators.dispatch import call
+from stillgraph.operators.outside.texts_of_errors import template_of
 from stillgraph.program.acts import Shown
 from stillgraph.program.operations import made, ordered
 from stillgraph.program.types import ObjectType
@@ -79,6 +80,9 @@ def shown(capture: Session, value: Any, asked: Asked = Asked.STR) -> Any:
         in_eagers_words(value)
         parts = [*value.args, *vars(value).values()]
         if any(map(holds_staged, parts)):
+            texts = _texts(capture, value, asked)
+            if texts is not None:
+                return texts
             message = f"a {type(value).__name__} with a value that only the run knows is turned into text"
             raise refuse("SG302", message, location=here(), hint=_HINT)
         shown(capture, parts, Asked.NOTHING)
@@ -140,6 +144,9 @@ def _texts(capture: Session, value: Any, asked: Asked) -> Any:
     texts: dict[str, Any] = {}
     for name in asked.value or ():
         method = text_method(value, name)
+        if method is None and template_of(value, name) is not None:
+            texts[name] = call(_SHOWING[name], value)
+            continue
         if method is None:
             return None
         if method not in made:
@@ -150,6 +157,9 @@ def _texts(capture: Session, value: Any, asked: Asked) -> Any:
     node = capture.emit("call_function", Shown, (texts.get("__str__"), texts.get("__repr__")), {})
     node.meta["val"] = ObjectType(Shown)
     return node
+
+
+_SHOWING: dict[str, Callable[[Any], Any]] = {"__str__": str, "__repr__": repr}
 
 
 def text_method(value: Any, name: str = "__str__") -> FunctionType | None:

@@ -21,8 +21,8 @@ from stillgraph.program.types import NumberType, TableType, TensorType
 from stillgraph.trace.capture.session import Session, session
 from stillgraph.trace.code.frames import here
 from stillgraph.trace.control_flow.joined.unjoined import Unjoined, alternatives, is_leaf, is_lost
-from stillgraph.trace.control_flow.spreads import define
 from stillgraph.trace.control_flow.unset import may_be_unset
+from stillgraph.trace.graph.typed_values import define
 from stillgraph.trace.heap.places import MISSING
 from stillgraph.trace.sources.children import slots
 from stillgraph.trace.sources.kinds_of_objects import is_machinery

@@ -29,6 +29,7 @@ from stillgraph.trace.values.complexes import StagedComplex
 from stillgraph.trace.values.entries import container_of
 from stillgraph.trace.values.numbers import Staged, StagedBool, StagedNumber, is_mixed, is_number, kind_of
 from stillgraph.trace.values.operands import require_one_kind, unsupported
+from stillgraph.trace.values.text import StagedText
 
 
 def capturing() -> Session:
@@ -139,6 +140,8 @@ def len_(value: Any, /) -> Any:
         if value.once:
             raise TypeError(f"object of type '{type(value).__name__}' has no len()")
         return value.length()  # type: ignore[attr-defined]  # each of them has it
+    if isinstance(value, StagedText):
+        return value.stillgraph_computed(len, value)
     if lists.is_spread(value):
         return lists.length(capturing(), value)
     known = container_of(value)

@@ -22,7 +22,7 @@ from stillgraph.passes.regions.values import dtype_of, value_of
 from stillgraph.passes.state.memory import refuse_written_elements
 from stillgraph.program.graphs import regions
 from stillgraph.program.program import Program
-from stillgraph.program.types import ListType, NumberType, TensorType, Type
+from stillgraph.program.types import ListType, NumberType, ObjectType, TensorType, Type
 
 
 def lists_to_tensors(program: Program) -> Program:
@@ -133,6 +133,8 @@ def _row_type(type_: ListType, node: fx.Node) -> TensorType:
     element: Type = type_.element
     if isinstance(element, ListType):
         raise refused("the program keeps a list of lists of which only the run knows the lengths", node)
+    if isinstance(element, ObjectType):
+        raise refused("the program keeps a list of texts that only the run knows", node)
     if element.may_be_none or element.may_be_unbound:
         raise refused("the program keeps a list in which an element may be None", node)
     if isinstance(element, NumberType):

@@ -11,6 +11,7 @@ from stillgraph.program.types import JoinFailure, Type, join_types
 from stillgraph.trace.control_flow.joined.unjoined import Unjoined, is_leaf, lost
 from stillgraph.trace.graph.recorder import Recorder
 from stillgraph.trace.graph.region import Region
+from stillgraph.trace.graph.typed_values import define
 from stillgraph.trace.values.caught import CaughtPart, raised_of, slot
 from stillgraph.trace.values.raised import classes, is_plain, told_apart
 from stillgraph.trace.values.text import StagedText
@@ -105,11 +106,8 @@ def _read(
         type_ = functools.reduce(join_types, map(type_of, values))
     except JoinFailure:
         return None
-    value = recorder.instantiate(type_)
     node = recorder.emit("call_function", held_by, (error, kinds, name, position), {})
-    node.meta["val"] = recorder.to_fake(value)
-    recorder.region.define(value, node)
-    return (value,)
+    return (define(recorder, type_, node),)
 
 
 def _shown(value: Any) -> str:

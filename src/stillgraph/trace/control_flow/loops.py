@@ -47,6 +47,7 @@ from stillgraph.trace.values.containers import split
 from stillgraph.trace.values.lists import Element, StagedSpread, has_spread, mutable_parts
 
 _MAX_ROUNDS = 12
+_LATE = 9  # rounds
 Test = Callable[[], Any]  # gives True, False, a tensor or a staged number
 Stays = Callable[[Any, Arm], bool]  # whether the next iteration may find a container of this one again
 
@@ -108,7 +109,7 @@ def loop(
     )
     skip = {place.key for place in dropped}
     decided = len(recorder.watch.decisions)
-    for _ in range(_MAX_ROUNDS):
+    for count in range(_MAX_ROUNDS):
         recorder.watch.forget(decided)
         rebuilt = [state.places[key] for key, each in state.state.items() if isinstance(each, (Tree, Listed))]
         state.shared = {place.key for place in with_other_names(recorder, rebuilt)} if rebuilt else set()
@@ -117,7 +118,7 @@ def loop(
             arm, inputs = _run_body(state, body)
         changed = len(recorder.stale) > stale  # an iteration finds changed what the one before has let be changed
         with recorder.executed.paused():
-            settled = _settle(state, arm, inputs, mark, skip, lines)
+            settled = _settle(state, arm, inputs, mark, skip, lines, is_late=count >= _LATE)
         if settled and not changed:
             if failed:
                 recorder.handlers.path_fails(failed[0])
@@ -207,10 +208,11 @@ def _settle(
     mark: int,
     skip: set[Hashable],
     lines: tuple[Line, Line],
+    is_late: bool,
 ) -> bool:
     """Widen the state by what an iteration left; whether it already covered that."""
     views = split, arm.view
-    joiner = Joiner(loop_.recorder, mark, allow_unjoined=False, is_older=arm.is_older, views=views, lines=lines)
+    joiner = Joiner(loop_.recorder, mark, False, is_late, is_older=arm.is_older, views=views, lines=lines)
     settled = True
     for key, (place, _) in arm.writes.items():
         if key not in loop_.places and key not in skip:

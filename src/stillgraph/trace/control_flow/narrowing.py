@@ -29,11 +29,12 @@ from stillgraph.trace.heap.exits import Return
 from stillgraph.trace.heap.places import MISSING
 from stillgraph.trace.values.numbers import StagedBool, StagedNumber, plain
 from stillgraph.trace.values.several import in_graph
+from stillgraph.trace.values.text import StagedText
 
 
 def is_optional(value: Any) -> bool:
     """Whether a staged value stands for ``None`` on some path, be that the one being recorded or not."""
-    return isinstance(value, (torch.Tensor, StagedNumber)) and info(value).may_be_none
+    return isinstance(value, (torch.Tensor, StagedNumber, StagedText)) and info(value).may_be_none
 
 
 def may_be_unbound(value: Any) -> bool:
@@ -44,6 +45,9 @@ def may_be_unbound(value: Any) -> bool:
 
 
 _UNBOUND = Known(MISSING)
+
+
+_KINDS = {torch.Tensor: "tensor", StagedText: "text", StagedNumber: "number"}
 
 
 @dataclass(frozen=True)
@@ -306,7 +310,7 @@ class Narrowing(Recorder):
         absent = self.absence(value)
         if isinstance(absent, bool):
             return use(None if absent else value)
-        kind = "tensor" if isinstance(value, torch.Tensor) else "number"
+        kind = next(name for of, name in _KINDS.items() if isinstance(value, of))
         failure = JoinFailure("SG203", f"None on one path, a {kind} on the other")
 
         def one(side: Any) -> Any:

@@ -17,6 +17,7 @@ from stillgraph.trace.control_flow.joined.elements import freeze_elements
 from stillgraph.trace.control_flow.region_interface import leaf_node
 from stillgraph.trace.control_flow.unknown import refuse_unknown
 from stillgraph.trace.graph.recorder import Recorder
+from stillgraph.trace.graph.typed_values import define
 from stillgraph.trace.values import lists
 from stillgraph.trace.values.lists import Items, StagedList, StagedSpread
 
@@ -49,14 +50,6 @@ def as_spread(recorder: Recorder, value: Sequence[Any], more: Sequence[Any] = ()
 def _column(recorder: Recorder, items: Items, element: Type) -> StagedList:
     column: StagedList = define(recorder, ListType(element), leaf_node(recorder, items, ListType(element), "a list"))
     return column
-
-
-def define(recorder: Recorder, type_: Type, node: Any) -> Any:
-    """The staged value of a type that a node computes."""
-    value = recorder.instantiate(type_)
-    node.meta["val"] = recorder.to_fake(value)
-    recorder.region.define(value, node)
-    return value
 
 
 def each(

@@ -30,6 +30,7 @@ from stillgraph.trace.control_flow.tables import before_unset, joined_place
 from stillgraph.trace.control_flow.unknown import leave
 from stillgraph.trace.graph.recorder import Recorder
 from stillgraph.trace.graph.region import Region
+from stillgraph.trace.graph.typed_values import kept_of
 from stillgraph.trace.heap.assigned import Line, assigned_by, nowhere
 from stillgraph.trace.heap.exits import Exit
 from stillgraph.trace.heap.places import MISSING, AttributePlace, ContentsPlace, PassingPlace, Place
@@ -299,17 +300,17 @@ def identifier(place: str) -> str:
 def carried(recorder: Recorder, region: Region, slot: Any) -> Any:
     """A fresh staged value that a region takes for a carried leaf, a `loop_state.Slot`."""
     value = recorder.instantiate(slot.type)
-    region.define(value, region.placeholder(identifier(slot.place), recorder.to_fake(value)))
+    region.define(value, region.placeholder(identifier(slot.place), kept_of(recorder, value)))
     return value
 
 
-def plain_output(value: Any) -> Any:
+def plain_output(recorder: Recorder, value: Any) -> Any:
     """A staged value as the graph keeps it: a number must not keep its recorder, and with it the user's objects."""
     value = in_graph(value)
     if isinstance(value, StagedList):
         return value.type
     if not isinstance(value, StagedNumber):
-        return value
+        return kept_of(recorder, value)
     number = plain(value)
     like(number, value)
     return number
@@ -318,11 +319,11 @@ def plain_output(value: Any) -> Any:
 def bind_outputs(recorder: Recorder, node: fx.Node, types: Sequence[Type], places: Sequence[str]) -> list[Any]:
     """Fresh staged values for the outputs of a branch or loop node."""
     values = [recorder.instantiate(type_) for type_ in types]
-    node.meta["val"] = tuple(map(plain_output, values))
+    node.meta["val"] = tuple(plain_output(recorder, value) for value in values)
     for index, value in enumerate(values):
         part = recorder.region.graph.create_node(
             "call_function", operator.getitem, (node, index), name=identifier(places[index])
         )
-        part.meta.update(node.meta, val=recorder.to_fake(value), bookkeeping=True)
+        part.meta.update(node.meta, val=kept_of(recorder, value), bookkeeping=True)
         recorder.region.define(value, part)
     return values

@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from stillgraph.program.constants import is_table, united
+from stillgraph.program.constants import MOST_ENTRIES, Known, is_table, united
 from stillgraph.program.outputs import has_table
 from stillgraph.program.types import (
     JoinFailure,
     ListType,
     NumberType,
+    ObjectType,
     TableType,
     TensorType,
     Type,
@@ -56,6 +57,8 @@ from stillgraph.trace.values.lists import columns, same_structure, types
 from stillgraph.trace.values.lists import cover as cover_elements
 from stillgraph.trace.values.numbers import OfComplex
 from stillgraph.trace.values.several import known_in
+from stillgraph.trace.values.text import StagedText
+from stillgraph.trace.values.texts_of_paths import beside_text, joined_texts, text_type
 
 
 def widen(joiner: Joiner, state: State, after: Any, place: str) -> State:
@@ -95,6 +98,9 @@ def _widen(joiner: Joiner, state: State, after: Any, place: str) -> State:
 def _unfix(joiner: Joiner, before: Any, after: Any, place: str) -> State:
     if isinstance(joiner.at, AttributePlace) and place == str(joiner.at) and (before is MISSING) != (after is MISSING):
         before_unset(joiner.recorder, joiner.at, after if before is MISSING else before)
+    text = joined_texts(before, after, joiner.type_of)
+    if text is not None:
+        return Slot(text, before, place)
     table = _table(before, after)
     if table is not None:
         return Slot(table, before, place)
@@ -272,17 +278,32 @@ def _cover(type_: Type, joiner: Joiner, after: Any, place: str) -> Type:
         nothing = {entry.value for entry in type_.entries}
         if all(map(is_empty, nothing)):
             return optional(joiner.type_of(after), none=None in nothing, unbound=MISSING in nothing)
-    entries = known_in(after) if isinstance(type_, TableType) else None
+    entries = known_in(after) if isinstance(type_, (TableType, ObjectType)) else None
     if isinstance(type_, TableType) and entries is not None:
-        known, table = len(type_.entries), table_of(type_.entries, entries)
-        if known > _MANY and len(table.entries) > 2 * known:  # as of a text that is made longer: there is no end
-            raise JoinFailure("SG205", "an iteration makes other constants of those that it finds")
-        return table
+        return _wider_table(type_, entries, joiner.is_late)
+    text = text_type(entries)
+    if text is not None:
+        return join_types(type_, text)
+    if isinstance(after, StagedText):
+        type_ = beside_text(type_)
     if after is None or after is MISSING:
         return _optional(type_, after)
     if not is_leaf(after):
         raise JoinFailure("SG203", f"{quoted(joiner.named(place))} is {describe(after)} {joiner.when[1]}")
     return join_types(type_, joiner.type_of(after))
+
+
+def _wider_table(type_: TableType, entries: tuple[Known, ...], is_late: bool) -> Type:
+    """The type of one of some constants or of others; of texts that become more and more, the run makes the text."""
+    known, both = len(type_.entries), united(type_.entries, entries)
+    is_endless = known > _MANY and len(both) > 2 * known  # as of a text that is made longer
+    if is_endless or len(both) > MOST_ENTRIES or (is_late and len(both) > known):
+        text = text_type(both)
+        if text is not None:
+            return text
+    if is_endless:
+        raise JoinFailure("SG205", "an iteration makes other constants of those that it finds")
+    return table_of(both)
 
 
 _MANY = 6

@@ -94,6 +94,10 @@ class PlainAnswers(TorchFunctionMode):
         """What ``use`` gives for an `Unjoined` value; a recorder that stages nothing has none."""
         value.refuse()
 
+    def with_or_without(self, value: Any, use: Callable[[Any], Any]) -> Any:
+        """What ``use`` gives for a value that may be None; a recorder that stages nothing has none."""
+        return use(value)
+
     def choices_of(self, value: Any) -> tuple[int, ...] | None:
         """The few whole numbers of which a value is one; None where that is not known."""
         return None

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import operator
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import torch
@@ -12,15 +14,18 @@ import torch
 from stillgraph.core.diagnostics import refuse
 from stillgraph.core.lookup import is_exactly
 from stillgraph.program.operations import made, text
-from stillgraph.program.types import ObjectType
+from stillgraph.program.types import TEXT
 from stillgraph.trace.code.frames import here
 from stillgraph.trace.values.containers import holds_staged
 from stillgraph.trace.values.filling import require_fits
 from stillgraph.trace.values.numbers import Staged, StagedNumber
-from stillgraph.trace.values.operands import is_asked_itself, unsupported
-from stillgraph.trace.values.operator_tables import BINARY, COMPARISONS, UNARY
+from stillgraph.trace.values.operands import is_asked_itself, sample, unsupported
+from stillgraph.trace.values.operator_tables import BINARY, COMPARISONS, REFLECTED_COMPARISONS, UNARY
+from stillgraph.trace.values.several import Several
 
 if TYPE_CHECKING:
+    from torch import fx
+
     from stillgraph.trace.graph.recorder import Recorder
 
 
@@ -41,7 +46,7 @@ class StagedText(Staged):
         CaptureError: only the run knows whether it does, or a value is in a container of a kind that shows itself.
     """
 
-    __slots__ = ("_recorder",)
+    __slots__ = ("_recorder", "stillgraph_info")
 
     def __init__(
         self,
@@ -57,20 +62,26 @@ class StagedText(Staged):
             recorder.before_raise(None)
         args = tuple(_shown(recorder, value) for value in values)
         kwargs = {name: _shown(recorder, value) for name, value in names.items()}
-        node = recorder.emit("call_function", fill, (template, *args), kwargs)
-        node.meta["val"] = ObjectType(str)
-        recorder.region.define(self, node)
+        self._is_given_by(recorder.emit("call_function", fill, (template, *args), kwargs))
 
     @classmethod
-    def of_table(cls, recorder: Recorder, texts: Mapping[int, str], number: Any) -> StagedText:
-        """The text of a table that a number says."""
+    def fresh(cls, recorder: Recorder) -> StagedText:
+        """A text of which nothing is known; the caller defines its node."""
         made = object.__new__(cls)
         made._recorder = recorder
-        table = tuple(texts.get(at, "") for at in range(max(texts) + 1))
-        node = recorder.emit("call_function", operator.getitem, (table, number), {})
-        node.meta["val"] = ObjectType(str)
-        recorder.region.define(made, node)
         return made
+
+    @classmethod
+    def of_table(cls, recorder: Recorder, texts: Mapping[int, Any], number: Any) -> StagedText:
+        """The text of a table that a number says."""
+        table = tuple(texts.get(at, "") for at in range(max(texts) + 1))
+        made = cls.fresh(recorder)
+        made._is_given_by(recorder.emit("call_function", operator.getitem, (table, number), {}))
+        return made
+
+    def _is_given_by(self, node: fx.Node) -> None:
+        node.meta["val"] = TEXT
+        self._recorder.region.define(self, node)
 
     @property  # type: ignore[misc]  # it is read alone: by `isinstance` everywhere, and by Python's own code
     def __class__(self) -> type:
@@ -81,6 +92,8 @@ class StagedText(Staged):
             return object.__getattribute__(self, name)
         if not hasattr(str, name):
             raise AttributeError(f"'str' object has no attribute '{name}'", name=name, obj=self)
+        if name in _METHODS:
+            return TextMethod(self, name)
         return str.__doc__ if name == "__doc__" else self._refuse()
 
     def _refuse(self, *args: Any) -> NoReturn:
@@ -97,56 +110,141 @@ class StagedText(Staged):
     def __deepcopy__(self, memo: dict[int, Any]) -> StagedText:
         return self
 
-    def __add__(self, other: Any) -> Any:
-        if isinstance(other, str):
-            return StagedText(self._recorder, "{}{}", (self, other))
-        return _answered(operator.add, "__radd__", self, other)
-
     def __radd__(self, other: Any) -> Any:
-        if isinstance(other, str):
-            return StagedText(self._recorder, "{}{}", (other, self))
-        return unsupported(operator.add, other, self)
+        return self.stillgraph_computed(operator.add, other, self)
 
     def __mul__(self, other: Any) -> Any:
-        if is_exactly(other, (int, bool)) and other <= _MOST_REPEATED:
-            return StagedText(self._recorder, "{0}" * other, (self,)) if other > 0 else ""
         if isinstance(other, torch.Tensor):  # of whole numbers, it says how often
             self._refuse()
-        return _answered(operator.mul, "__rmul__", self, other)
+        return self._answered(operator.mul, "__rmul__", other)
 
     def __rmul__(self, other: Any) -> Any:
         if isinstance(other, (int, torch.Tensor)):
             return self * other
         return unsupported(operator.mul, other, self)
 
-    def __eq__(self, other: object) -> Any:
-        return self._refuse() if isinstance(other, str) else NotImplemented
+    def __getitem__(self, at: Any) -> Any:
+        return self.stillgraph_computed(operator.getitem, self, at)
 
-    def __ne__(self, other: object) -> Any:
-        return self._refuse() if isinstance(other, str) else NotImplemented
+    def __contains__(self, part: Any) -> Any:
+        return unsupported(operator.contains, self, part)
+
+    def _answered(self, function: Callable[..., Any], reflected: str, other: Any) -> Any:
+        """What an operator gives that may ask the other operand."""
+        asked = is_asked_itself(other, reflected) and not isinstance(other, torch.Tensor)
+        return NotImplemented if asked else self.stillgraph_computed(function, self, other)
+
+    def stillgraph_computed(self, function: Callable[..., Any], *operands: Any) -> Any:
+        """What an operation of Python's gives for this text, or that of a class `str` for a method, in the run.
+
+        Raises:
+            TypeError: Python raises it for values of these types.
+            CaptureError: no program has the operation.
+        """
+        recorder = self._recorder
+        for each in operands:
+            if issubclass(type(each), Several):
+                return recorder.either(each, functools.partial(_with, function, operands, each))
+            if recorder.may_be_none(each):
+                return recorder.with_or_without(each, functools.partial(_with, function, operands, each))
+        kind = next((kind for kind, functions in _GIVING.items() if function in functions), None)
+        if kind is None or not all(map(_is_operand, operands)) or not _takes(function, operands):
+            return unsupported(function, *operands)
+        if function in _FAILING:
+            recorder.before_risk()
+        call = ("call_method", function.__name__) if _is_method(function) else ("call_function", function)
+        node = recorder.emit(*call, operands, {})
+        if kind is not str:
+            return recorder.fresh_result(kind, node)
+        made = StagedText.fresh(recorder)
+        made._is_given_by(node)
+        return made
 
     __str__ = __repr__ = __len__ = __iter__ = __fspath__ = __format__ = __hash__ = __mod__ = __reduce_ex__ = _refuse
 
 
-_OWN = ("_recorder", "_refuse", "__class__", "__copy__", "__deepcopy__")
+_OWN = ("_recorder", "_is_given_by", "_refuse", "_answered", "__class__", "__copy__", "__deepcopy__")
 """What is read of it by code that knows what it is, or answered as by a text."""
 
-_MOST_REPEATED = 1000
+_MADE = "capitalize casefold center expandtabs ljust lower lstrip removeprefix removesuffix replace rjust rstrip strip"
+_TOLD = "endswith startswith isalnum isalpha isascii isdecimal isdigit isidentifier islower isnumeric isprintable"
+_GIVING: Mapping[type, tuple[Callable[..., Any], ...]] = {
+    str: (
+        *(operator.add, operator.iadd, operator.mul, operator.imul, operator.getitem),
+        *(vars(str)[name] for name in f"{_MADE} swapcase title upper zfill".split()),
+    ),
+    bool: (
+        *(*COMPARISONS.values(), operator.contains),
+        *(vars(str)[name] for name in f"{_TOLD} isspace istitle isupper".split()),
+    ),
+    int: (len, *(vars(str)[name] for name in ("count", "find", "index", "rfind", "rindex"))),
+}
+"""What a program computes with texts, by the type of what that gives."""
 
 
-def _answered(function: Callable[..., Any], reflected: str, text: StagedText, other: Any) -> Any:
-    asked = is_asked_itself(other, reflected) and not isinstance(other, torch.Tensor)
-    return NotImplemented if asked else unsupported(function, text, other)
+
+def _is_method(function: Callable[..., Any]) -> bool:
+    return vars(str).get(function.__name__) is function
+
+
+_METHODS = frozenset(each.__name__ for each in itertools.chain(*_GIVING.values()) if _is_method(each))
+
+_FAILING = (operator.getitem, operator.mul, operator.imul, str.index, str.rindex)
+
+
+def _is_operand(value: Any) -> bool:
+    if type(value) is slice:
+        return all(map(_is_operand, (value.start, value.stop, value.step)))
+    if type(value) is tuple:  # of what a text may begin with
+        return all(map(_is_operand, value))
+    return isinstance(value, (StagedText, StagedNumber)) or is_exactly(value, (str, int, bool, type(None)))
+
+
+def _takes(function: Callable[..., Any], operands: tuple[Any, ...]) -> bool:
+    """Whether Python's operation takes values of these types."""
+    try:
+        function(*map(_small, operands))
+    except TypeError:
+        return False
+    except (LookupError, ValueError):  # which depend on the values
+        pass
+    return True
+
+
+def _small(value: Any) -> Any:
+    """A value of the type of an operand, of which no long text is made."""
+    if type(value) is slice:
+        return slice(*map(_small, (value.start, value.stop, value.step)))
+    return 1 if type(value) is int else sample(value)
+
+
+def _with(function: Callable[..., Any], operands: tuple[Any, ...], old: Any, new: Any) -> Any:
+    return function(*(new if each is old else each for each in operands))
+
+
+@dataclass(frozen=True, eq=False)
+class TextMethod:
+    """A method of a text that only the run knows."""
+
+    text: StagedText
+    name: str
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        recorder = self.text._recorder
+        if recorder.may_be_none(self.text):
+            return recorder.with_or_without(self.text, lambda value: getattr(value, self.name)(*args, **kwargs))
+        function = vars(str)[self.name]
+        return self.text._refuse() if kwargs else self.text.stillgraph_computed(function, self.text, *args)
 
 
 def _compared(function: Callable[..., Any], reflected: str) -> Callable[[StagedText, Any], Any]:
     def method(self: StagedText, other: Any) -> Any:
-        if is_asked_itself(other, reflected):
-            return NotImplemented
-        try:
-            return unsupported(function, self, other)
-        except TypeError:  # whose text says which side the text is on
-            return NotImplemented
+        recorder = self._recorder
+        if recorder.may_be_none(self):
+            return recorder.with_or_without(self, lambda value: function(value, other))
+        if is_asked_itself(other, reflected) or not isinstance(other, str):
+            return NotImplemented  # whose text says which side the text is on
+        return self.stillgraph_computed(function, self, other)
 
     return method
 
@@ -159,16 +257,16 @@ def _give_operators() -> None:
         for method, answer in ((f"__{name}__", forward), (f"__r{name}__", reflected)):
             if method not in vars(StagedText):
                 setattr(StagedText, method, answer)
-    for name, reflection in (("lt", "gt"), ("gt", "lt"), ("le", "ge"), ("ge", "le")):
-        setattr(StagedText, f"__{name}__", _compared(COMPARISONS[name], f"__{reflection}__"))
-    for function in (operator.getitem, operator.contains):
-        setattr(StagedText, f"__{function.__name__}__", functools.partialmethod(_alone, function))
+    for name, reflected in REFLECTED_COMPARISONS.items():
+        setattr(StagedText, name, _compared(COMPARISONS[name.strip("_")], reflected))
+    for name, function in (("iadd", operator.iadd), ("imul", operator.imul)):
+        setattr(StagedText, f"__{name}__", functools.partialmethod(_forward, function, f"__r{name[1:]}__"))
     for name, unary in UNARY.items():
         setattr(StagedText, f"__{name}__", functools.partialmethod(_alone, unary))
 
 
 def _forward(text: StagedText, function: Callable[..., Any], reflected: str, other: Any, *more: Any) -> Any:
-    return unsupported(function, text, other, *more) if more else _answered(function, reflected, text, other)
+    return unsupported(function, text, other, *more) if more else text._answered(function, reflected, other)
 
 
 def _reflected(text: StagedText, function: Callable[..., Any], other: Any) -> Any:
@@ -183,8 +281,8 @@ _give_operators()
 
 
 _HINT = (
-    "Use the value in place of its text: compare the number, index a list with it, or look it up in a dict with "
-    "numbers as keys. Such a text can only be printed, logged, written, raised, returned and stored."
+    "Use the value in place of its text: index a list with the number, or look it up in a dict with numbers as keys. "
+    "Such a text can be printed, logged, written, raised, returned, stored and compared."
 )
 
 

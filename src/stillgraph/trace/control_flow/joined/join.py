@@ -36,6 +36,8 @@ from stillgraph.trace.values.key_cover import alike, cover, is_keyed
 from stillgraph.trace.values.lists import Element, StagedSpread, columns, structure, types
 from stillgraph.trace.values.numbers import Staged, StagedNumber
 from stillgraph.trace.values.several import known_in
+from stillgraph.trace.values.text import StagedText
+from stillgraph.trace.values.texts_of_paths import joined_texts
 
 _MOST_CHOICES = 8
 
@@ -62,6 +64,7 @@ class Joiner:
     recorder: Recorder
     mark: int  # symbols made since are local to the paths
     allow_unjoined: bool = True
+    is_late: bool = False  # whether what a loop carries has changed for so many rounds that it has to settle
     is_older: Callable[[Any], bool] = lambda value: False  # whether an object was there before the two paths
     when: tuple[str, str] = ("before the loop", "after an iteration")  # what messages call the two, if no arms
     views: tuple[View, View] = (split, split)  # how each path sees a container: with what it wrote into it
@@ -133,6 +136,9 @@ class Joiner:
         entries = known_in(left), known_in(right)
         if entries[0] is not None and entries[1] is not None and any(isinstance(v, Unjoined) for v in (left, right)):
             return self._join_in_table(left, right, entries[0], entries[1], place)
+        text = joined_texts(left, right, self.type_of)
+        if text is not None:
+            return self._pair(left, right, text, place)
         if left is MISSING or right is MISSING:
             self._require_told(right if left is MISSING else left, int(left is MISSING))
             return self._one_sided(left, right, place, lambda type_: optional(type_, unbound=True))
@@ -275,7 +281,7 @@ class Joiner:
             held = empty if value is DEAD else value
             return lambda _: MISSING if held is DEAD else held
         if is_leaf(value):
-            if empty is DEAD and not isinstance(value, (torch.Tensor, StagedNumber, Unjoined)):
+            if empty is DEAD and not isinstance(value, (torch.Tensor, StagedNumber, StagedText, Unjoined)):
                 return lambda _: value
             return self._pair(left, right, widen(self.type_of(value, int(value is right))), place)
         if empty is DEAD and (self.is_older(value) or self._containers.is_from_before(value)):

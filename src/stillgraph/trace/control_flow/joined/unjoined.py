@@ -25,6 +25,7 @@ from stillgraph.trace.values.lists import StagedList
 from stillgraph.trace.values.numbers import StagedNumber
 from stillgraph.trace.values.operator_tables import BINARY, COMPARISONS, UNARY
 from stillgraph.trace.values.several import Several, known_in
+from stillgraph.trace.values.text import StagedText
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -306,11 +307,11 @@ class UnjoinedMethod:
 
 
 def is_leaf(value: Any) -> bool:
-    """Whether a value is one that the program computes: a tensor, a number, an entry of a table, or a list's column.
+    """Whether a value is one that the program computes: a tensor, number, text, entry of a table, or column of a list.
 
     A number of a class derived from Python's is none: it is more than a number, such as a member of an `enum.IntEnum`.
     """
-    if isinstance(value, (torch.Tensor, StagedList, StagedNumber)) or type(value) is Picked:
+    if isinstance(value, (torch.Tensor, StagedList, StagedNumber, StagedText)) or type(value) is Picked:
         return True
     return is_exactly(value, (bool, int, float))
 
