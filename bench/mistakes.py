@@ -133,13 +133,13 @@ def scaled_mended(x: Tensor) -> Tensor:
 
 # ---- 7
 def routed(x: Tensor) -> Tensor:
-    experts = {"expert 0": x + 1, "expert 1": x - 1, "expert 2": x}
-    return experts[f"expert {x.argmax().item()}"]
+    name = f"expert {x.argmax().item()}"
+    return x * float(name.split()[1])
 
 
 def routed_mended(x: Tensor) -> Tensor:
-    experts = [x + 1, x - 1, x]
-    return experts[int(x.argmax())]
+    expert = x.argmax().item()
+    return x * float(expert)
 
 
 # ---- 8
@@ -187,7 +187,7 @@ MISTAKES = (
     Mistake("A field of a result set in one arm", "SG204", summary, summary_mended, (ROW,)),
     Mistake("A list of unknown length in a function of torch's", "SG210", rows, rows_mended, (X,)),
     Mistake("Options of one arm, printed", "SG211", scaled, scaled_mended, (ROW,)),
-    Mistake("A text of a tensor as a key", "SG302", routed, routed_mended, (ROW,)),
+    Mistake("A text of a tensor taken apart", "SG302", routed, routed_mended, (ROW,)),
     Mistake("numpy on a tensor", "SG310", spectrum, spectrum_mended, (ROW,)),
     Mistake("A closure returned", "SG306", scaler, scaler_mended, (ROW,)),
     Mistake("A recursion that nests its results", "SG207", halvings, halvings_mended, (ROW,)),

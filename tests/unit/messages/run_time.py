@@ -68,8 +68,7 @@ def the_hash_of_a_complex_number(x: Tensor) -> Any:
 
 @refused("SG302", X)
 def a_text_as_a_key(x: Tensor) -> Any:
-    named = {"head 0": x, "head 1": -x}
-    return named[f"head {int(x.argmax())}"]
+    return {f"head {int(x.argmax())}": x}
 
 
 @refused("SG306", X, False)
@@ -85,18 +84,6 @@ def an_iterator_by_either_of_two_returns(x: Tensor) -> Any:
     if x.sum() > 0:
         return x, iterator
     return -x, iterator
-
-
-@refused("SG203", X)
-def a_text_on_one_path(x: Tensor) -> Any:
-    if x.sum() > 0: return f"mean {x.mean():.2f}"  # noqa: E701  # in one line
-    return x
-
-
-@refused("SG302", X)
-def a_text_compared(x: Tensor) -> Any:
-    label = f"{x.sum().item()}"
-    return 1 if label == "2.0" else 0
 
 
 @refused("SG302", X)

@@ -181,11 +181,18 @@ def the_name_of_any_class(x: Tensor) -> Any:
     return y
 
 
+def its_message(x: Tensor) -> Any:
+    try:
+        return staged(x)
+    except ValueError as error:
+        return x, error.args
+
+
 @pytest.mark.parametrize(
     "function",
     [
         *(in_a_handler_of_its_own, attributes, an_attribute_of_the_class, told, the_class_of_what_fails),
-        the_name_of_any_class,
+        *(the_name_of_any_class, its_message),
     ],
 )
 def test_as_in_eager(function: Any) -> None:
@@ -216,13 +223,6 @@ def test_what_was_not_to_be_expected_goes_on() -> None:
 
 
 # ---- what is not
-def its_message(x: Tensor) -> Any:
-    try:
-        return staged(x)
-    except ValueError as error:
-        return x, error.args
-
-
 def a_method(x: Tensor) -> Any:
     try:
         return one(x)
@@ -261,7 +261,7 @@ def a_note(x: Tensor) -> Any:
 
 
 @pytest.mark.parametrize(
-    "function", [its_message, a_method, its_cause, its_namespace, a_note]
+    "function", [a_method, its_cause, its_namespace, a_note]
 )
 def test_refused(function: Any) -> None:
     assert refusal(function, P).reason.code == "SG301"

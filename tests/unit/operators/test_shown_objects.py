@@ -202,11 +202,11 @@ def in_f_strings(x: Tensor) -> Any:
 
 SHOWN = [
     *(in_an_arm, in_containers, by_fields, as_the_message, in_either_way, of_a_class_of_pairs, that_count, that_fail),
-    in_f_strings,
+    *(in_f_strings, in_an_exception),
 ]
 REFUSED = {
     **dict.fromkeys((only_by_width, as_an_attribute_of_the_record, without_a_repr, as_a_number), "SG302"),
-    **dict.fromkeys((that_fail_when_logged, by_a_method, in_an_exception, leading_to_itself), "SG302"),
+    **dict.fromkeys((that_fail_when_logged, by_a_method, leading_to_itself), "SG302"),
     that_count_when_logged: "SG305",
     that_branch: "SG203",
 }

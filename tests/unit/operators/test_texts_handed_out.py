@@ -234,11 +234,11 @@ WHOLE = [
     *(beside_a_tensor, in_a_loop, in_a_dict, twice, of_sizes, of_an_array, by_a_function, beside_a_loop_of_the_runs),
     *(does_not_fit, of_containers, of_texts, of_parts, of_a_number_of_either_type),
     *(written_since, array_written_since, asked_for_gradients_since, of_a_message),
+    *(one_or_another, of_an_exception),
 ]
 REFUSED = {
-    one_or_another: "SG203",
     **dict.fromkeys((of_one_value, of_a_code, with_a_precision, of_a_number_or_none, computed_with), "SG302"),
-    **dict.fromkeys((fits_one_type, of_an_exception, set_of_tensors, keyed_by_a_tensor, of_a_deque), "SG302"),
+    **dict.fromkeys((fits_one_type, set_of_tensors, keyed_by_a_tensor, of_a_deque), "SG302"),
     **dict.fromkeys((of_a_default_dict, of_a_result_of_torchs, of_a_record), "SG302"),
 }
 

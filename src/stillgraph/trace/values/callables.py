@@ -109,3 +109,8 @@ _SPLIT: Mapping[type, Callable[[Any], Parts]] = MappingProxyType(
 )
 
 CALLABLES = frozenset(_SPLIT)
+
+
+def are_unlike(first: Parts, second: Parts) -> bool:
+    """Whether two things that may be called are functions of other code, or methods of other classes."""
+    return first.type in CALLABLES and first.context != second.context

@@ -152,8 +152,8 @@ class StagedText(Staged):
             return unsupported(function, *operands)
         if function in _FAILING:
             recorder.before_risk()
-        call = ("call_method", function.__name__) if _is_method(function) else ("call_function", function)
-        node = recorder.emit(*call, operands, {})
+        op, target = ("call_method", function.__name__) if _is_method(function) else ("call_function", function)
+        node = recorder.emit(op, target, operands, {})
         if kind is not str:
             return recorder.fresh_result(kind, node)
         made = StagedText.fresh(recorder)
@@ -257,8 +257,8 @@ def _give_operators() -> None:
         for method, answer in ((f"__{name}__", forward), (f"__r{name}__", reflected)):
             if method not in vars(StagedText):
                 setattr(StagedText, method, answer)
-    for name, reflected in REFLECTED_COMPARISONS.items():
-        setattr(StagedText, name, _compared(COMPARISONS[name.strip("_")], reflected))
+    for name, reflection in REFLECTED_COMPARISONS.items():
+        setattr(StagedText, name, _compared(COMPARISONS[name.strip("_")], reflection))
     for name, function in (("iadd", operator.iadd), ("imul", operator.imul)):
         setattr(StagedText, f"__{name}__", functools.partialmethod(_forward, function, f"__r{name[1:]}__"))
     for name, unary in UNARY.items():

@@ -29,7 +29,7 @@ from stillgraph.trace.graph.recorder import Recorder
 from stillgraph.trace.heap.assigned import Line, nowhere
 from stillgraph.trace.heap.exits import Exit
 from stillgraph.trace.heap.places import MISSING, Place
-from stillgraph.trace.values.callables import CALLABLES, callable_parts
+from stillgraph.trace.values.callables import CALLABLES, are_unlike, callable_parts
 from stillgraph.trace.values.containers import Parts, complex_parts, holds_staged, instance_parts, split
 from stillgraph.trace.values.entries import Entry
 from stillgraph.trace.values.key_cover import alike, cover, is_keyed
@@ -187,7 +187,7 @@ class Joiner:
             first, second = complex_parts(left), complex_parts(right)
         if first is not None and second is not None and wants_columns(first, second):
             return self._join_lists(left, right, first, second, place)
-        if first is None or second is None or first.type is not second.type or _are_unlike_callables(first, second):
+        if first is None or second is None or first.type is not second.type or are_unlike(first, second):
             hint = TWO_TEXTS if isinstance(left, str) and isinstance(right, str) else None
             raise JoinFailure("SG203", f"{describe(left)} on one path, {describe(right)} on the other", hint)
         if is_keyed(first):
@@ -397,7 +397,3 @@ class Joiner:
             )
             return replace(type_, shape=shape)
         return type_
-
-
-def _are_unlike_callables(first: Parts, second: Parts) -> bool:
-    return first.type in CALLABLES and first.context != second.context
