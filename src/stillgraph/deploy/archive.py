@@ -21,11 +21,11 @@ from stillgraph.deploy.aoti.inductor import check_compiler
 from stillgraph.deploy.description.binding import encode_parameters
 from stillgraph.deploy.description.entries import Entry, check_names
 from stillgraph.deploy.description.other_sizes import Served
-from stillgraph.deploy.description.structure import check_texts
 from stillgraph.deploy.description.wishes import DEFAULT, Wishes
 from stillgraph.deploy.exporting.loaded import LoadedProgram, LoadedPrograms
 from stillgraph.deploy.exporting.locating import located
 from stillgraph.deploy.exporting.shared_state import check_state
+from stillgraph.passes.exceptions.texts import check_texts
 from stillgraph.program.program import Program
 from stillgraph.program.sources import Source
 

@@ -358,3 +358,18 @@ def caught_by_itself(x: Tensor, n: Tensor) -> Any:
 @pytest.mark.parametrize("function", [said_by_exceptions, caught_by_itself])
 def test_said_by_exceptions(function: Any) -> None:
     agree(function, *CALLS)
+
+
+def marked(x: Tensor) -> Any:
+    trace = ""
+    while x.sum() < 5:
+        x = x + 1
+        trace += "+" if x.sum() > 0 else "-"
+    return x, trace
+
+
+def test_inference_under_a_backend() -> None:
+    static = sg.to_static(marked)
+    with torch.no_grad():
+        for x in ROWS:
+            assert repr(static(x)) == repr(marked(x))

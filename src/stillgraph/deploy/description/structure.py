@@ -14,7 +14,6 @@ from typing import Any
 
 import torch
 import torch.utils._pytree as pytree
-from torch import fx
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.core.lookup import is_exactly
@@ -22,7 +21,6 @@ from stillgraph.deploy.description.constants import class_name, decode_constant,
 from stillgraph.passes.lists.lists import items_of
 from stillgraph.passes.lists.ragged import elements_of
 from stillgraph.passes.numbers.number_errors import EXACT, MIXED
-from stillgraph.program.graphs import arguments
 from stillgraph.program.outputs import (
     BOUND,
     Constant,
@@ -38,9 +36,7 @@ from stillgraph.program.outputs import (
     Template,
     has_table,
 )
-from stillgraph.program.program import Program
 from stillgraph.program.sources import Argument, Attribute, Item, Source
-from stillgraph.program.types import ObjectType
 
 Json = Any
 
@@ -128,21 +124,6 @@ def of_widest_kind(template: Template) -> set[Output]:
         case Instance(attributes=attributes):
             return set().union(*(of_widest_kind(child) for _, child in attributes))
     return set()
-
-
-def check_texts(program: Program) -> None:
-    """Refuse a program that hands out a text with a value in it that only the run knows.
-
-    Raises:
-        ExportError: it returns or stores one; what a file runs gives tensors and numbers.
-    """
-    (given,) = arguments(program.graph.graph.output_node())
-    for node in given:
-        kind = node.meta.get("val") if isinstance(node, fx.Node) else None
-        if isinstance(kind, ObjectType) and kind.kind is str:
-            message = "a text with a value in it that only the run knows is returned or stored"
-            hint = "Return the value and make the text of it outside, or save as .py."
-            raise refuse("SG402", message, location=node.meta.get("location"), hint=hint)
 
 
 def encode_result(template: Template, receiver: int = 0) -> Json:

@@ -37,10 +37,11 @@ def leave_out_texts(program: Program) -> Program:
         if q: raise ValueError(why)           if q: raise ValueError(why)
 
     Raises:
-        ExportError: the program gives something that depends on such a text.
+        ExportError: the program gives one, or something that depends on one.
     """
     if not any(map(_is_text, _nodes(program))):
         return program
+    check_texts(program)
     fresh = drop_dead_code(program)
     fakes = Fakes(fresh.graph)
     for module in all_regions(fresh.graph):
@@ -53,6 +54,19 @@ def leave_out_texts(program: Program) -> Program:
     for node in filter(_is_text, _nodes(fresh)):
         _leave_out(node, fakes)
     return drop_dead_code(fresh)
+
+
+def check_texts(program: Program) -> None:
+    """Refuse a program that hands out a text with a value in it that only the run knows.
+
+    Raises:
+        ExportError: it returns or stores one; what a file runs gives tensors and numbers.
+    """
+    for node in outputs(program.graph):
+        if isinstance(node, fx.Node) and _is_text(node):
+            message = "a text with a value in it that only the run knows is returned or stored"
+            hint = "Return the value and make the text of it outside, or save as .py."
+            raise refuse("SG402", message, location=node.meta.get("location"), hint=hint)
 
 
 def _nodes(program: Program) -> list[fx.Node]:
