@@ -373,3 +373,40 @@ def test_inference_under_a_backend() -> None:
     with torch.no_grad():
         for x in ROWS:
             assert repr(static(x)) == repr(marked(x))
+
+
+def given_to_methods(x: Tensor, n: Tensor) -> Any:
+    text = f"s{int(n)}" if n > 2 else "none"
+    known = "s34 none".startswith(text), "s34".replace("s", text), "none s3".find(text), str.upper(text)
+    names = ["a", "s3", "none"]
+    found = names.index(text) if text in names else -1, ["a", text].count("s3"), (1, text).index(text)
+    removed = [text, "b", "s3"]
+    removed.remove("s3")
+    return known, found, removed, ["a", text].remove("a"), [*map(str.title, [text])], ",".join([text, "b"])
+
+
+def joined_or_none(x: Tensor, n: Tensor) -> Any:
+    text = f"s{int(n)}" if n > 2 else None
+    has = hasattr(text, "upper"), getattr(text, "nothing", 3)
+    try:
+        return has, ",".join([text, "b"])  # type: ignore[list-item]  # it is to fail
+    except TypeError as error:
+        return has, str(error)
+
+
+def shown_or_none(x: Tensor, n: Tensor) -> Any:
+    text = f"s{int(n)}" if n > 2 else None
+    return f"{text}", f"{text!r:>9}", "%s" % text, f"{[text]}"  # noqa: UP031
+
+
+def removed_of_nobodys(x: Tensor, n: Tensor) -> Any:
+    text = "s3" if n > 2 else "none"
+    try:
+        return ["a", text].remove("s3")  # type: ignore[func-returns-value]
+    except ValueError as error:
+        return str(error)
+
+
+@pytest.mark.parametrize("function", [given_to_methods, joined_or_none, shown_or_none, removed_of_nobodys])
+def test_given(function: Any) -> None:
+    agree(function, *CALLS)

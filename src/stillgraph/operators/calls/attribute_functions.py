@@ -44,8 +44,6 @@ def getattr_(target: Any, name: str, *default: Any) -> Any:
 def hasattr_(target: Any, name: str) -> Any:
     """``hasattr``."""
     capture = _asked(target, name)
-    if isinstance(target, StagedText):
-        return hasattr(str, name)
     perhaps = made_on_some_paths(capture, target, name)
     if perhaps is not None and not _is_computed(target, name):
         return attribute_or(capture, target, name, perhaps, lambda value: True, lambda: False)
@@ -56,7 +54,7 @@ def hasattr_(target: Any, name: str) -> Any:
             return False
         return True
     if not capture.may_be_none(target):
-        own = not isinstance(target, StagedNumber) and hasattr(target, name)
+        own = not isinstance(target, (StagedNumber, StagedText)) and hasattr(target, name)
         return own or _is_attribute_of(target, name)
     without = hasattr(None, name)
     if without is _is_attribute_of(target, name):
@@ -66,7 +64,7 @@ def hasattr_(target: Any, name: str) -> Any:
 
 
 def _is_computed(target: Any, name: str) -> bool:
-    stands = isinstance(target, (torch.Tensor, StagedNumber))  # for what has another class
+    stands = isinstance(target, (torch.Tensor, StagedNumber, StagedText))  # for what has another class
     return not stands and isinstance(class_member(type(target), name), PROPERTIES)
 
 
@@ -78,6 +76,8 @@ def _is_attribute_of(target: Any, name: str) -> bool:
             message = f"whether a number has '{name}' is asked, of which the kind depends on the path"
             raise refuse("SG301", message, location=here(), hint="Ask isinstance(number, int).")
         return answers.pop()
+    if isinstance(target, StagedText):
+        return hasattr(str, name)
     return isinstance(target, torch.Tensor) and hasattr(torch.Tensor, name)
 
 

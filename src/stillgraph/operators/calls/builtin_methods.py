@@ -52,6 +52,7 @@ from stillgraph.trace.values.arrays import refuse_numbers
 from stillgraph.trace.values.entries import container_of, holds_unknown
 from stillgraph.trace.values.numbers import StagedNumber
 from stillgraph.trace.values.numpy_functions import is_array
+from stillgraph.trace.values.text import METHODS, StagedText
 
 Method = Any  # a BuiltinMethodType or MethodWrapperType
 Args = tuple[Any, ...]
@@ -180,6 +181,14 @@ def _draw(capture: Session, method: Method, args: Args, kwargs: Keywords) -> Any
     return randomness.call_method(capture, method.__self__, method.__name__, (*args, *kwargs.values()))
 
 
+def _with_text(capture: Session, method: Method, args: Args, kwargs: Keywords) -> Any:
+    """A method of a known text that is given one of the run."""
+    text = next((each for each in args if isinstance(each, StagedText)), None)
+    if text is None or kwargs or method.__name__ not in METHODS:
+        return ANOTHER
+    return text.stillgraph_computed(vars(str)[method.__name__], method.__self__, *args)
+
+
 def _join(capture: Session, method: Method, args: Args, kwargs: Keywords) -> Any:
     return join(method, args[0]) if takes_one(args, kwargs) and is_iterable(args[0]) else ANOTHER
 
@@ -299,6 +308,7 @@ _STEPS: tuple[Step, ...] = (
     Step(CONTAINERS, _names("__setitem__"), _set_item),
     Step(CONTAINERS, _names("__delitem__"), _delete_item),
     Step(torch.Generator, None, _draw),
+    Step(str, None, _with_text),
     Step(str, _names("join"), _join),
     Step(str, _names("format"), _format),
     Step(list, _names("sort"), _sort),

@@ -37,6 +37,8 @@ from stillgraph.operators.torch.wrappers import WRAPPERS
 from stillgraph.trace.capture.session import Session
 from stillgraph.trace.code.frames import here
 from stillgraph.trace.torch_rules.special import HANDLERS
+from stillgraph.trace.values.operands import require_known
+from stillgraph.trace.values.text import StagedText
 
 Args = tuple[Any, ...]
 Keywords = dict[str, Any]
@@ -65,6 +67,9 @@ def _call_function(capture: Session, function: FunctionType, args: Args, kwargs:
 
 
 def _call_descriptor(capture: Session, function: Any, args: Args, kwargs: Keywords) -> Any:
+    if function.__objclass__ is str and args and isinstance(args[0], StagedText):
+        require_known(args[:1], f"is given to str.{function.__name__}")
+        return call(getattr(args[0], function.__name__), *args[1:], **kwargs)
     if args and isinstance(args[0], function.__objclass__):
         before_method(capture, function.__get__(args[0]), args[1:], kwargs)
     refuse_spread(function, args)

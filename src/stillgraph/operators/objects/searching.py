@@ -14,11 +14,16 @@ from stillgraph.operators.objects.strings import repr_
 from stillgraph.trace.capture.session import Session
 from stillgraph.trace.code.signals import Diverged
 from stillgraph.trace.control_flow.raising import emit_raise
+from stillgraph.trace.control_flow.spreads import is_spread
+from stillgraph.trace.values.text import StagedText
 
 
 def is_searched(values: Any, args: tuple[Any, ...]) -> bool:
-    """Whether only the run knows where in a sequence something is, because of what paths leave in it."""
-    return is_exactly(values, (list, tuple, collections.deque)) and bool(args) and holds_several(values, args)
+    """Whether only the run knows where in a sequence something is, because of what paths leave in it, or of texts."""
+    if not args or not is_exactly(values, (list, tuple, collections.deque)):
+        return False
+    has_text = any(isinstance(each, StagedText) for each in (*values, args[0]))
+    return holds_several(values, args) or (has_text and not is_spread(values))
 
 
 def _index(capture: Session, values: Any, sought: Any, start: Any = None, stop: Any = None) -> Any:
@@ -50,7 +55,15 @@ def _count(capture: Session, values: Any, sought: Any) -> Any:
     return total
 
 
-def _remove(capture: Session, values: Any, sought: Any, place: int = 0) -> None:
+def _remove(capture: Session, values: Any, sought: Any) -> None:
+    capture.shelf.append(values)  # each path finds it as it was, be it nobody else's
+    try:
+        _remove_from(capture, values, sought, 0)
+    finally:
+        capture.shelf.pop()
+
+
+def _remove_from(capture: Session, values: Any, sought: Any, place: int) -> None:
     def remove() -> None:
         note_contents(values)
         del values[place]
@@ -58,7 +71,7 @@ def _remove(capture: Session, values: Any, sought: Any, place: int = 0) -> None:
     if place == len(values):
         kind = type(values).__name__
         _fail(capture, _missing(values, sought) if kind == "deque" else "list.remove(x): x not in list")
-    if_exp(same(capture, values[place], sought), remove, lambda: _remove(capture, values, sought, place + 1))
+    if_exp(same(capture, values[place], sought), remove, lambda: _remove_from(capture, values, sought, place + 1))
 
 
 METHODS: dict[str, Callable[..., Any]] = {"index": _index, "count": _count, "remove": _remove}

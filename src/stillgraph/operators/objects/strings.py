@@ -247,6 +247,9 @@ def joined(separator: str, parts: list[Any]) -> Any:
     capture = session()
     if capture is None or not any(isinstance(part, StagedText) for part in parts):
         return separator.join(parts)
+    uncertain = next(filter(capture.may_be_none, parts), None)
+    if uncertain is not None:
+        return capture.with_or_without(uncertain, lambda one: joined(separator, exchanged(parts, uncertain, one)))
     separator.join(map(sample, parts))  # which raises what eager PyTorch raises, where one is no text
     return StagedText(capture, escaped(separator).join("{}" for _ in parts), tuple(parts))
 

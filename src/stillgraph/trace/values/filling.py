@@ -116,7 +116,7 @@ class _Sampling:
         if isinstance(value, StagedComplex):
             return self._of(complex)
         if isinstance(value, self._texts):
-            return self._of(str)
+            return None if info(value).may_be_missing and self._uncertain is None else self._of(str)
         return _unformatted(kind.__name__, None) if isinstance(value, Staged) or holds_staged(value) else value
 
     def _of_data(self, value: Any) -> Any:

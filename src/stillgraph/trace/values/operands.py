@@ -88,10 +88,15 @@ def require_known(operands: Iterable[Any], does: str) -> None:
     operands = tuple(operands)
     require_one_kind(operands, does)
     for each in operands:
-        recorder = getattr(each, "recorder", None) if getattr(type(each), SAMPLE, None) is not None else None
+        recorder = _recorder(each) if getattr(type(each), SAMPLE, None) is not None else None
         if recorder is not None and recorder.may_be_none(each):
             hint = "Ask first whether it is None: if value is not None."
-            raise refuse("SG301", f"a number that is None on one path {does}", location=here(), hint=hint)
+            kind = "text" if isinstance(each, str) else "number"
+            raise refuse("SG301", f"a {kind} that is None on one path {does}", location=here(), hint=hint)
+
+
+def _recorder(stand_in: Any) -> Any:
+    return getattr(stand_in, "stillgraph_recorder", None) or getattr(stand_in, "recorder", None)
 
 
 def _demand_numbers(operands: Iterable[Any]) -> None:

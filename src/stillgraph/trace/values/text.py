@@ -19,7 +19,7 @@ from stillgraph.trace.code.frames import here
 from stillgraph.trace.values.containers import holds_staged
 from stillgraph.trace.values.filling import require_fits
 from stillgraph.trace.values.numbers import Staged, StagedNumber
-from stillgraph.trace.values.operands import is_asked_itself, sample, unsupported
+from stillgraph.trace.values.operands import is_asked_itself, require_known, sample, unsupported
 from stillgraph.trace.values.operator_tables import BINARY, COMPARISONS, REFLECTED_COMPARISONS, UNARY
 from stillgraph.trace.values.several import Several
 
@@ -83,6 +83,11 @@ class StagedText(Staged):
         node.meta["val"] = TEXT
         self._recorder.region.define(self, node)
 
+    @property
+    def stillgraph_recorder(self) -> Recorder:
+        """The recorder of the capture, under a name that no text has."""
+        return self._recorder
+
     @property  # type: ignore[misc]  # it is read alone: by `isinstance` everywhere, and by Python's own code
     def __class__(self) -> type:
         return str
@@ -91,10 +96,13 @@ class StagedText(Staged):
         if name in _OWN or name.startswith("stillgraph_"):
             return object.__getattribute__(self, name)
         if not hasattr(str, name):
+            if not name.startswith("_"):
+                require_known((self,), f"is asked for its {name}")
             raise AttributeError(f"'str' object has no attribute '{name}'", name=name, obj=self)
-        if name in _METHODS:
+        if name in METHODS:
             return TextMethod(self, name)
-        return str.__doc__ if name == "__doc__" else self._refuse()
+        is_known = name == "__doc__" and not self._recorder.may_be_none(self)
+        return str.__doc__ if is_known else self._refuse()
 
     def _refuse(self, *args: Any) -> NoReturn:
         message = "a text with a value in it that only the run knows is needed before the run"
@@ -187,7 +195,8 @@ def _is_method(function: Callable[..., Any]) -> bool:
     return vars(str).get(function.__name__) is function
 
 
-_METHODS = frozenset(each.__name__ for each in itertools.chain(*_GIVING.values()) if _is_method(each))
+METHODS = frozenset(each.__name__ for each in itertools.chain(*_GIVING.values()) if _is_method(each))
+"""Names of methods of texts that a program has."""
 
 _FAILING = (operator.getitem, operator.mul, operator.imul, str.index, str.rindex)
 
