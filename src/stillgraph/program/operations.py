@@ -284,6 +284,11 @@ def copied_tensors(items: list[torch.Tensor]) -> list[torch.Tensor]:
     return copy.deepcopy(items)
 
 
+def chosen_each(numbers: list[int], table: tuple[Any, ...]) -> list[Any]:
+    """The entries of a table at some places."""
+    return [table[number] for number in numbers]
+
+
 def repeated(items: list[Any], count: int) -> list[Any]:
     """``items * count``."""
     return items * count

@@ -269,13 +269,13 @@ def a_string_becomes_a_dict(x: Tensor) -> Any:
 
 
 @refused("SG203", X)
-def a_text_in_a_list_that_a_handler_would_see(x: Tensor) -> Any:
+def an_array_in_a_list_that_a_handler_would_see(x: Tensor) -> Any:
     log: list[Any] = []
     step = 0
     while step < x[0]:
         step += 1
         try:
-            log.append(f"{step}")
+            log.append((x + step).numpy())
             z = x + 1
             if z.sum() > 5:
                 raise ValueError("too much")

@@ -498,16 +498,8 @@ def a_set(x: Tensor) -> Any:
     return {int(r) for r in x if r > 0}
 
 
-def printed_texts(x: Tensor) -> Any:
-    """The column behind these elements is not what they are."""
-    out = []
-    if x.sum() > 0:
-        out.append(f"{x * 2}")
-    print(out)
-    return len(out)
-
-
 def printed_tuples(x: Tensor) -> Any:
+    """The column behind these elements is not what they are."""
     out = []
     if x.sum() > 0:
         out.append((x * 2,))
@@ -542,7 +534,6 @@ def in_torch(x: Tensor) -> Any:
         (full_deque, "SG210"),
         (as_a_key, "SG210"),
         (in_torch, "SG210"),
-        (printed_texts, "SG203"),
         (printed_tuples, "SG210"),
         (holds_generators, "SG203"),
         (holds_arrays, "SG203"),

@@ -119,6 +119,11 @@ def _found_to_remove(items, value):
             return index
     raise ValueError("list.remove(x): x not in list")
 ''',
+    "_chosen_each": '''\
+def _chosen_each(numbers, table):
+    """The entries of a table at some places."""
+    return [table[number] for number in numbers]
+''',
     "_rows_with": '''\
 def _rows_with(columns, values):
     """For each of the tuples whose parts stand in columns, whether it is equal to the tuple of values."""
@@ -172,6 +177,7 @@ NAMED: dict[Any, str] = {
     operations.inserted: "_inserted",
     operations.found_to_remove: "_found_to_remove",
     operations.replaced: "_replaced",
+    operations.chosen_each: "_chosen_each",
     operations.rows_with: "_rows_with",
     operations.sort_order: "_sort_order",
     operations.sort_rows: "_sort_rows",

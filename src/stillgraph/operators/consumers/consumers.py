@@ -96,6 +96,8 @@ def known_or_list(iterable: Any, draw: Callable[[Any], Any] = drawn) -> Any:
 def join(method: Any, iterable: Any) -> Any:
     """``method(iterable)``, where that is ``join`` of a text."""
     parts = list(known_or_list(iterable, listed))
+    if lists.is_spread(parts) and lists.are_texts(capturing(), parts):
+        return lists.joined(capturing(), method.__self__, parts)
     if lists.is_spread(parts):
         message = "join is given parts of which only the run knows how many there are"
         raise refuse("SG210", message, location=here(), hint="Print the parts one by one, with end='', in a loop.")

@@ -11,7 +11,7 @@ from torch.utils._pytree import tree_leaves
 
 from stillgraph.program import operations
 from stillgraph.program.constants import Known, is_constant
-from stillgraph.program.types import ListType, NumberType, TableType
+from stillgraph.program.types import TEXT, ListType, NumberType, ObjectType, TableType
 from stillgraph.trace.capture.session import Session, session
 from stillgraph.trace.code.frames import called
 from stillgraph.trace.code.signals import Diverged
@@ -27,6 +27,7 @@ from stillgraph.trace.values import entries, lists, number_failures
 from stillgraph.trace.values.lists import StagedList, StagedSpread
 from stillgraph.trace.values.numbers import StagedFloat, StagedInt, StagedNumber
 from stillgraph.trace.values.operands import require_known, sample
+from stillgraph.trace.values.texts_of_paths import beside_text
 
 
 # ---- reading
@@ -300,12 +301,26 @@ def in_order(capture: Session, value: Sequence[Any], order: Any) -> list[Any]:
     return [each(capture, as_spread(capture, value), operations.taken, order)]
 
 
+def are_texts(capture: Session, value: Sequence[Any]) -> bool:
+    """Whether the elements of a list of unknown length are texts."""
+    element = as_spread(capture, value).element
+    return isinstance(element, lists.Leaf) and isinstance(beside_text(element.type), ObjectType)
+
+
+def joined(capture: Session, separator: str, value: Sequence[Any]) -> Any:
+    """``separator.join(value)``, for a list of unknown length of texts."""
+    capture.before_risk()  # there may be None among them
+    return define(capture, TEXT, capture.emit("call_method", "join", (separator, list(value)), {}))
+
+
 def extreme(function: Callable[..., Any], value: Sequence[Any]) -> Any:
-    """``min(value)`` or ``max(value)`` of tensors or numbers."""
+    """``min(value)`` or ``max(value)`` of tensors, numbers or texts."""
     capture = session()
     assert capture is not None
     capture.before_risk()
     spread = as_spread(capture, list(value))
+    if are_texts(capture, [spread]):
+        return define(capture, TEXT, capture.emit("call_function", function, (list(value),), {}))
     if not lists.is_plain(spread.element) or not isinstance(spread.element, lists.Leaf):
         message = f"{function.__name__} of a list of unknown length whose elements are not tensors or numbers"
         raise refuse_unknown("SG210", message, value)

@@ -57,7 +57,8 @@ from stillgraph.trace.values.arrays import StagedArray
 from stillgraph.trace.values.complexes import StagedComplex
 from stillgraph.trace.values.containers import holds_staged, split
 from stillgraph.trace.values.entries import Entry, MaybeKey, table_of
-from stillgraph.trace.values.lists import Element, Inner, Leaf, Node, StagedList, StagedSpread, is_mutable, types
+from stillgraph.trace.values.list_contents import is_mutable
+from stillgraph.trace.values.lists import Element, Inner, Leaf, Node, StagedList, StagedSpread, types
 from stillgraph.trace.values.made_in_run import MADE, require_options
 from stillgraph.trace.values.numbers import StagedNumber
 from stillgraph.trace.values.text import StagedText

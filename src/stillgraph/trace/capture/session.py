@@ -49,7 +49,8 @@ from stillgraph.trace.heap.exits import Exit
 from stillgraph.trace.heap.places import Place
 from stillgraph.trace.sources.reads import Reads
 from stillgraph.trace.sources.sources import Finder
-from stillgraph.trace.values.lists import Leaf, Node, Same, StagedSpread, mutable_parts, structure
+from stillgraph.trace.values.list_contents import mutable_parts
+from stillgraph.trace.values.lists import Leaf, Node, Same, StagedSpread, structure
 from stillgraph.trace.values.numbers import StagedInt, StagedNumber, is_number, kind_of
 from stillgraph.trace.values.raised import RAISED_EXACTLY, Raised
 

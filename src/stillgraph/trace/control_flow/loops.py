@@ -44,7 +44,8 @@ from stillgraph.trace.heap.assigned import Line, assigned_before, assigned_by
 from stillgraph.trace.heap.exits import Exit, Return
 from stillgraph.trace.heap.places import AttributePlace, ContentsPlace, Place
 from stillgraph.trace.values.containers import split
-from stillgraph.trace.values.lists import Element, StagedSpread, has_spread, mutable_parts
+from stillgraph.trace.values.list_contents import mutable_parts
+from stillgraph.trace.values.lists import Element, StagedSpread, has_spread
 
 _MAX_ROUNDS = 12
 _LATE = 9  # rounds

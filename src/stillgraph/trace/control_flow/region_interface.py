@@ -6,18 +6,16 @@ from typing import Any
 
 from torch import fx
 
-from stillgraph.program.constants import Known
 from stillgraph.program.operations import as_tensor, repeated, unbound
 from stillgraph.program.types import ListType, NumberType, ObjectType, TableType, TensorType, Type
 from stillgraph.trace.control_flow.joined.leaves import DEAD
 from stillgraph.trace.graph.node_arguments import as_argument
 from stillgraph.trace.graph.recorder import Recorder
 from stillgraph.trace.graph.region import Region
+from stillgraph.trace.graph.texts import text_of, texts_of
 from stillgraph.trace.heap.places import MISSING
-from stillgraph.trace.values.lists import Alike, Items
+from stillgraph.trace.values.lists import Alike, Entries, Items
 from stillgraph.trace.values.numbers import is_number
-from stillgraph.trace.values.several import Several, known_in
-from stillgraph.trace.values.text import StagedText
 
 
 def leaf_node(recorder: Recorder, value: Any, type_: Type, name: str) -> Any:
@@ -40,6 +38,8 @@ def leaf_node(recorder: Recorder, value: Any, type_: Type, name: str) -> Any:
         node = as_argument(recorder, Items(tuple(cells), value.spread))
         node.meta.setdefault("val", type_)
         return node
+    if isinstance(value, Entries):
+        return texts_of(recorder, value)
     if isinstance(type_, ListType) and isinstance(value, Alike):
         count = recorder.fresh_result(int, recorder.emit("call_function", len, (value.column,), {}))
         one = leaf_node(recorder, value.value, type_.element, name)
@@ -54,17 +54,6 @@ def leaf_node(recorder: Recorder, value: Any, type_: Type, name: str) -> Any:
     if isinstance(type_, NumberType) and type_.kind is float and isinstance(value, bool):
         return value
     return as_argument(recorder, value)
-
-
-def text_of(recorder: Recorder, value: Any, name: str) -> Any:
-    """A text as a value of the open region, where it may be one of some known ones; anything else as it is."""
-    entries = known_in(value) if issubclass(type(value), Several) else None
-    if entries is None:
-        return value
-    missing = [recorder.emit("call_function", unbound, (name,), {}) for each in entries if each.value is MISSING]
-    texts = {recorder.entry_number(each): each.value for each in entries if each.value is not MISSING}
-    texts |= {recorder.entry_number(Known(MISSING)): node for node in missing}
-    return StagedText.of_table(recorder, texts, recorder.entry_of(value))
 
 
 def unify_captures(recorder: Recorder, regions: list[Region]) -> list[fx.Node]:

@@ -19,6 +19,7 @@ from stillgraph.trace.control_flow.unknown import refuse_unknown
 from stillgraph.trace.graph.recorder import Recorder
 from stillgraph.trace.graph.typed_values import define
 from stillgraph.trace.values import lists
+from stillgraph.trace.values.list_contents import mutable_parts
 from stillgraph.trace.values.lists import Items, StagedList, StagedSpread
 
 
@@ -93,7 +94,7 @@ def element_at(recorder: Recorder, spread: StagedSpread, index: Any, originals: 
         node = recorder.emit("call_function", operator.getitem, (column, index), {})
         row.append(define(recorder, column.type.element, node))
     element = lists.rebuild(spread.element, row)
-    for part in lists.mutable_parts(spread.element, element):
+    for part in mutable_parts(spread.element, element):
         recorder.identities.copy_of(part, [spread] if originals is None else originals)
     return element
 

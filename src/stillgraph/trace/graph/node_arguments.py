@@ -12,6 +12,7 @@ from stillgraph.core.lookup import is_exactly
 from stillgraph.program.operations import build_list, to_numpy
 from stillgraph.program.types import ListType
 from stillgraph.trace.code.frames import here
+from stillgraph.trace.graph.texts import text_of, texts_of
 from stillgraph.trace.torch_rules import special
 from stillgraph.trace.torch_rules.hooks import Handle
 from stillgraph.trace.values import complexes
@@ -19,11 +20,23 @@ from stillgraph.trace.values.arrays import StagedArray
 from stillgraph.trace.values.caught import Caught, CaughtPart
 from stillgraph.trace.values.complexes import StagedComplex
 from stillgraph.trace.values.entries import maybe_keys
-from stillgraph.trace.values.lists import Items, StagedList, columns, has_spread, is_plain, structure, types
+from stillgraph.trace.values.lists import (
+    Entries,
+    Items,
+    Leaf,
+    StagedList,
+    columns,
+    has_spread,
+    is_plain,
+    is_text,
+    structure,
+    types,
+)
 from stillgraph.trace.values.made_in_run import MADE
 from stillgraph.trace.values.numbers import StagedNumber
 from stillgraph.trace.values.several import Several, in_graph
 from stillgraph.trace.values.text import StagedText
+from stillgraph.trace.values.texts_of_paths import beside_text
 
 if TYPE_CHECKING:
     from stillgraph.trace.graph.recorder import Recorder
@@ -92,10 +105,17 @@ def _build_list(recorder: Recorder, column: Items) -> fx.Node:
     return recorder.emit("call_function", build_list, (list(column.items), column.spread), {})
 
 
+def _text_cell(recorder: Recorder, cell: Any) -> Any:
+    return texts_of(recorder, cell) if isinstance(cell, Entries) else text_of(recorder, cell, "an element")
+
+
 def _list_node(recorder: Recorder, value: Any) -> fx.Node:
     """The node of a list of unknown length, whose elements are tensors or numbers."""
     element = structure(value, recorder.type_of)
+    element = Leaf(beside_text(element.type)) if isinstance(element, Leaf) else element
     parts = columns(element, value)
+    if is_text(element):
+        parts = [Items(tuple(_text_cell(recorder, each) for each in parts[0].items), parts[0].spread)]
     if not is_plain(element) or type(value) is not list:
         message = "a list of unknown length whose elements are no tensors, numbers or lists of them is used whole"
         raise refuse("SG210", message, location=here())

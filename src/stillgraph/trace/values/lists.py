@@ -21,6 +21,7 @@ from stillgraph.program.types import (
     JoinFailure,
     ListType,
     NumberType,
+    ObjectType,
     TableType,
     TensorType,
     Type,
@@ -33,6 +34,8 @@ from stillgraph.trace.values.containers import Parts, complex_parts, instance_pa
 from stillgraph.trace.values.entries import maybe_keys
 from stillgraph.trace.values.numbers import OfComplex, Staged, is_number
 from stillgraph.trace.values.several import Several, known_in
+from stillgraph.trace.values.text import StagedText
+from stillgraph.trace.values.texts_of_paths import covering_texts
 
 TypeOf = Callable[[Any], Type]
 IsOlder = Callable[[Any], bool]
@@ -124,6 +127,14 @@ class Alike:
     column: StagedList
 
 
+@dataclass(frozen=True, eq=False)
+class Entries:
+    """A column of texts, of which another has the numbers of their entries in a table."""
+
+    numbers: StagedList
+    entries: tuple[Known, ...]
+
+
 def has_spread(value: Any) -> bool:
     """Whether a list or tuple holds elements that only the run counts."""
     for key in maybe_keys(value):
@@ -184,13 +195,13 @@ def _of(value: Any, type_of: TypeOf, is_older: IsOlder, inside: tuple[int, ...] 
     several = known_in(value) if issubclass(type(value), Several) else None
     if several is not None:
         return Leaf(table_of(several))
-    if isinstance(value, torch.Tensor) or is_number(value):
+    if isinstance(value, (torch.Tensor, StagedText)) or is_number(value):
         type_ = type_of(value)
         if isinstance(type_, TensorType) and type_.layout is not torch.strided:
             raise JoinFailure("SG203", f"a list of unknown length holds a tensor of layout {type_.layout}", DENSE)
         return Leaf(type_)
     if isinstance(value, (Staged, Iterator)) and not isinstance(value, OfComplex):
-        held = _STAGED.get(type(value).__name__, f"a {type(value).__name__}")
+        held = "a numpy array" if type(value).__name__ == "StagedArray" else f"a {type(value).__name__}"
         raise JoinFailure("SG203", f"a list of unknown length holds {held}", _INSTEAD)
     if id(value) in inside:
         held = f"a {type(value).__name__} that leads to itself"
@@ -208,7 +219,6 @@ def _of(value: Any, type_of: TypeOf, is_older: IsOlder, inside: tuple[int, ...] 
     return Node(parts, tuple(_of(child, type_of, is_older, inside) for child in parts.children))
 
 
-_STAGED = {"StagedArray": "a numpy array", "StagedText": "a text with a value in it that only the run knows"}
 _INSTEAD = "Such a list can hold tensors and numbers, and containers of them: put the tensors themselves into it."
 
 
@@ -220,6 +230,9 @@ def cover(left: Element | None, right: Element | None) -> Element | None:
     """
     if left is None or right is None:
         return left or right
+    text = covering_texts(*(each.type if isinstance(each, Leaf) else _entries(each) for each in (left, right)))
+    if text is not None:
+        return Leaf(text)
     if isinstance(left, Leaf) and isinstance(right, Leaf):
         return Leaf(join_types(left.type, right.type))
     if isinstance(left, Inner) and isinstance(right, Inner):
@@ -260,6 +273,15 @@ def is_plain(element: Element | None) -> bool:
     return isinstance(element, Inner) and is_plain(element.element)
 
 
+def is_text(element: Element | None) -> bool:
+    """Whether elements are texts that only the run knows."""
+    return isinstance(element, Leaf) and _is_text(element.type)
+
+
+def _is_text(type_: Type) -> bool:
+    return _is_text(type_.element) if isinstance(type_, ListType) else isinstance(type_, ObjectType)
+
+
 def types(element: Element) -> list[Type]:
     """What each column holds."""
     return _leaf_types(element) or [_COUNT]
@@ -297,6 +319,10 @@ def _realigned(element: Element, mine: Element, given: Iterator[Any], first: Sta
         return [next(given)] * len(_leaf_types(element))
     if isinstance(mine, Same) and isinstance(element, Leaf):
         return [Alike(mine.value, first)]
+    if isinstance(mine, Leaf) and isinstance(mine.type, TableType) and is_text(element):
+        return [Entries(next(given), mine.type.entries)]
+    if [*map(_is_text, _leaf_types(element))] != [*map(_is_text, _leaf_types(mine))]:
+        raise JoinFailure("SG203", "what the lists in a list hold were known texts, and becomes others", _INSTEAD)
     if len(_leaf_types(element)) != len(_leaf_types(mine)) or _constants(element) != _constants(mine):
         raise JoinFailure("SG203", "what the lists in a list hold was one constant, and becomes others", _INSTEAD)
     return [next(given) for _ in _leaf_types(element)]
@@ -313,7 +339,7 @@ def _leaves(element: Element, value: Any) -> list[Any]:
     if isinstance(element, Leaf):
         return [value]
     if isinstance(element, Node):
-        parts = _parts(value)
+        parts = parts_of(value)
         return [leaf for child, v in zip(element.children, parts.children) for leaf in _leaves(child, v)]
     if isinstance(element, Inner):
         if element.element is None:
@@ -323,7 +349,7 @@ def _leaves(element: Element, value: Any) -> list[Any]:
     return []
 
 
-def _parts(value: Any) -> Parts:
+def parts_of(value: Any) -> Parts:
     """Those of an element whose structure has parts."""
     parts = complex_parts(value) if type(value) is complex else split(value) or instance_parts(value)
     assert parts is not None
@@ -345,39 +371,6 @@ def _rebuild(element: Element, row: Iterator[Any]) -> Any:
         inner = tuple(next(row) for _ in range(width))
         return [] if element.element is None else [StagedSpread(element.element, inner)]
     return element.value
-
-
-def mutable_parts(element: Element, value: Any) -> Iterator[Any]:
-    """The objects in an element that the user could change in place: a list of unknown length has only their values."""
-    if isinstance(element, Inner):
-        yield value
-        if element.element is not None:
-            for child in value:
-                if type(child) is not StagedSpread:
-                    yield from mutable_parts(element.element, child)
-    elif isinstance(element, Node):
-        if not isinstance(value, tuple):
-            yield value
-        for child, inner in zip(element.children, _parts(value).children):
-            yield from mutable_parts(child, inner)
-
-
-def is_mutable(element: Element | None) -> bool:
-    """Whether elements of a structure are, or hold, what the user could change in place."""
-    if isinstance(element, Node):
-        return not issubclass(element.parts.type, (tuple, complex)) or any(map(is_mutable, element.children))
-    return isinstance(element, Inner)
-
-
-def kept_parts(element: Element | None) -> Iterator[Any]:
-    """The objects that elements of a structure hold as they are."""
-    if isinstance(element, Node):
-        for child in element.children:
-            yield from kept_parts(child)
-    elif isinstance(element, Inner):
-        yield from kept_parts(element.element)
-    elif isinstance(element, Same):
-        yield element.value
 
 
 def same_structure(left: Element | None, right: Element | None, same_type: Callable[[Type, Type], bool]) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -36,3 +37,16 @@ def beside_text(type_: Type) -> Type:
     """The type of a place beside a text of the run: where it is one of some texts, the program makes a text of it."""
     text = text_type(type_.entries) if isinstance(type_, TableType) else None
     return type_ if text is None else text
+
+
+def covering_texts(*elements: Type | tuple[Known, ...] | None) -> Type | None:
+    """The type that covers elements of a list, if one is a text of the run and the others are texts, known or not.
+
+    Args:
+        elements: of each its type, or the constants of which it is one.
+    """
+    if not any(isinstance(each, ObjectType) for each in elements):
+        return None
+    types = [text_type(each) if isinstance(each, tuple) else each and beside_text(each) for each in elements]
+    texts: list[Type] = [each for each in types if isinstance(each, ObjectType)]
+    return functools.reduce(join_types, texts) if len(texts) == len(elements) else None

@@ -12,7 +12,8 @@ from stillgraph.program.types import JoinFailure
 from stillgraph.trace.control_flow.joined.unjoined import is_leaf
 from stillgraph.trace.graph.recorder import Recorder
 from stillgraph.trace.values.containers import Parts, split
-from stillgraph.trace.values.lists import Element, StagedSpread, has_spread, is_mutable, kept_parts, mutable_parts
+from stillgraph.trace.values.list_contents import is_mutable, kept_parts, mutable_parts
+from stillgraph.trace.values.lists import Element, StagedSpread, has_spread
 
 View = Callable[[Any], Parts | None]  # how a path sees a container: with what it wrote into it
 
