@@ -113,3 +113,37 @@ def test_lists_whose_length_only_the_run_knows(function: Any) -> None:
 
 def test_the_step_of_a_range_must_be_known() -> None:
     assert refusal(lambda n: list(range(0, 5, n)), torch.tensor(3)).reason.code == "SG206"
+
+
+# ---- zip of what is known and what the run counts
+LAYERS = [nn.Linear(3, 3), nn.Identity(), nn.Tanh()]
+
+
+def texts_beside_a_range(x: Tensor) -> Any:
+    names, out, said = ["a", "b", "c"], [], ""
+    for i, name in zip(range(int(x.abs().sum())), names):
+        out.append((i, name))
+        if i == 0:
+            names.append("z")
+    for name, i in zip("abcd", range(int(x.abs().max()))):
+        if x[i % 3] < 0:
+            break
+        said += name
+    else:
+        said += "!"
+    return out, said, dict(zip(range(int(x.abs().max())), ("p", "q"))), names
+
+
+def rows_beside_texts(x: Tensor) -> Any:
+    return [f"{name}={value.item()}" for value, name in zip(x[x > 1], ["a", "b", "c", "d"])]
+
+
+def layers_beside_a_range(x: Tensor) -> Any:
+    for _, layer in zip(range(int(x.abs().max())), LAYERS):
+        x = layer(x)
+    return x
+
+
+@pytest.mark.parametrize("function", [texts_beside_a_range, rows_beside_texts, layers_beside_a_range])
+def test_zip_of_what_is_known_and_what_the_run_counts(function: Any) -> None:
+    agree(function, P, N, P / 10, P * 2)

@@ -53,6 +53,11 @@ class Indexed(StandIn):
     def __init__(self) -> None:
         self.cursor: Iterator[Any] | None = None
 
+    @property
+    def pickable(self) -> bool:
+        """Whether a loop that has to be staged may pick elements, one that need not be is better unrolled."""
+        return bool(self.stageable)  # type: ignore[attr-defined]  # each of them has it
+
     def begin(self) -> Iterator[Any]:
         """Run over the elements; an iterator goes on where it was left."""
         if self.cursor is not None:
@@ -167,6 +172,10 @@ class Listed(Indexed):
         return lists.is_spread(self.items) or (bool(self.items) and all(is_number(item) for item in self.items))
 
     @property
+    def pickable(self) -> bool:
+        return len(self.items) > 0
+
+    @property
     def may_change(self) -> bool:  # type: ignore[override]  # a list is asked, the others know
         return type(self.items) is list and lists.is_spread(self.items)
 
@@ -208,6 +217,10 @@ class Enumerated(Indexed, kind=enumerate):
     def stageable(self) -> bool:
         return bool(self.inner.stageable)
 
+    @property
+    def pickable(self) -> bool:
+        return bool(self.inner.pickable)
+
     def check(self, index: Any) -> None:
         self.inner.check(index)
 
@@ -237,6 +250,10 @@ class Zipped(Indexed, kind=zip):
     @property
     def stageable(self) -> bool:
         return all(sequence.stageable for sequence in self.inner)
+
+    @property
+    def pickable(self) -> bool:
+        return all(sequence.pickable for sequence in self.inner)
 
     def check(self, index: Any) -> None:
         for number, sequence in enumerate(self.inner):

@@ -212,7 +212,7 @@ def capture_for(context: Context, iterable: Any, body: Callable[[Any], Exit | No
         context.session.iterators.before_beginning(sequence)
     length = sequence.length()
     if not isinstance(length, int):
-        if not sequence.stageable:
+        if not sequence.pickable:
             raise refuse("SG206", "only the run knows how often this loop runs", location=here())
         exit = _must_stage(*_indexed(context, Variable("the loop's index", 0), sequence, length, body))
         context.iterations = None

@@ -17,6 +17,7 @@ from stillgraph.trace.graph.typed_values import define
 from stillgraph.trace.values.containers import split
 from stillgraph.trace.values.numbers import StagedInt
 from stillgraph.trace.values.several import known_in
+from stillgraph.trace.values.text import StagedText
 
 
 def pick(capture: Session, elements: Sequence[Any], key: StagedInt, kind: type = tuple) -> Any:
@@ -33,7 +34,7 @@ def pick(capture: Session, elements: Sequence[Any], key: StagedInt, kind: type =
         CaptureError: the elements have no join, and are too many to be told apart.
     """
     first = elements[0]
-    if all(map(is_leaf, elements)):
+    if all(map(is_leaf, elements)) and len({isinstance(element, StagedText) for element in elements}) == 1:
         return _pick_leaf(capture, elements, key, kind)
     if all(same_constant(first, element) for element in elements[1:]):
         _pick_leaf(capture, range(len(elements)), key, kind)  # which raises where there is no such element

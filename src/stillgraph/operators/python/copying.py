@@ -17,7 +17,7 @@ from stillgraph.operators.conditions.methods import method_of
 from stillgraph.operators.dispatch import call
 from stillgraph.operators.each import of_each
 from stillgraph.operators.objects.stores import CONTAINERS
-from stillgraph.program.types import NumberType, TableType, TensorType
+from stillgraph.program.types import NumberType, ObjectType, TableType, TensorType
 from stillgraph.trace.capture.session import Session, session
 from stillgraph.trace.code.frames import here
 from stillgraph.trace.control_flow.joined.unjoined import Unjoined, alternatives, is_leaf, is_lost
@@ -148,7 +148,7 @@ def _copied_elements(capture: Session, spread: StagedSpread, memo: Memo) -> Stag
     """The elements of a list of unknown length, each copied: numbers are as good as copies of them."""
     kinds = types(spread.element)
     tensors = [kind for kind in kinds if isinstance(kind, TensorType)]
-    unlike = any(not isinstance(kind, (TensorType, NumberType, TableType)) for kind in kinds)
+    unlike = any(not isinstance(kind, (TensorType, NumberType, ObjectType, TableType)) for kind in kinds)
     unlike = unlike or _holds_objects(spread.element)
     if len(tensors) > 1 or unlike or any(kind.requires_grad or kind.grad_differs for kind in tensors):
         message = "copy.deepcopy is given a list of unknown length of records, or of tensors that require gradients"

@@ -75,9 +75,17 @@ def zip_(*iterables: Any, strict: bool = False) -> Any:
     if any(map(_is_unknown, iterables)):
         return _zip_with_spread(iterables, strict)
     parts = [_sequence(i) for i in iterables]
+    if any(part is not None and _has_unknown_length(part) for part in parts):
+        texts = [tuple(i) if type(i) is str else i for i in iterables]
+        parts = [run_over(i) if part is None else part for i, part in zip(texts, parts)]
     if not parts or any(part is None for part in parts) or not _take_over(parts):
         return zip(*iterables, strict=strict)
     return _zipped(parts, strict)
+
+
+def _has_unknown_length(sequence: Any) -> bool:
+    """Whether only the run knows how many elements a sequence has, one that nobody has drawn from."""
+    return sequence.cursor is None and not sequence.endless and isinstance(sequence.length(), StagedNumber)
 
 
 def _zip_with_spread(iterables: Any, strict: bool) -> Any:
