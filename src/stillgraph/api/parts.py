@@ -36,6 +36,7 @@ from stillgraph.core.parcel import opened, without_parcels
 from stillgraph.core.tracebacks import let_go
 from stillgraph.operators.outside import acts
 from stillgraph.operators.outside.outside import OF_EXCEPTIONS
+from stillgraph.passes.lists.repeating import may_repeat_unless_entered
 from stillgraph.program.program import Program
 from stillgraph.trace.code.chance import CLOCKS
 from stillgraph.trace.code.watch import Watch
@@ -220,7 +221,13 @@ class Part(Static):
                     raise refusal("SG107", message) from None
                 log("plan", "restart", f"a segment of {self._name} is captured anew, for {breaks.newest}")
             except (CaptureError, Unreachable) as error:
-                self._learn(segment, error)
+                try:
+                    self._learn(segment, error)
+                except CaptureError:
+                    whole = self._as_whole(args, kwargs, watch)
+                    if whole is None:
+                        raise
+                    return whole
             finally:
                 segment.forget()
                 self._front_end = SOURCE
@@ -235,8 +242,10 @@ class Part(Static):
     def _as_whole(self, args: tuple[Any, ...], kwargs: dict[str, Any], watch: Watch | None) -> Program | None:
         """A program of the whole call, where one would be cut only because it may end, see `FrontEnd.may_end`.
 
+        What fails in it is told to the blocks around it by Python, which makes the call once more.
+
         Returns:
-            The program; None where the call has to be cut for something else too.
+            The program; None where the call has to be cut for something else too, or cannot be made once more.
         """
         if not self._is_entry or self._plan.cannot_be_whole:
             return None
@@ -251,7 +260,8 @@ class Part(Static):
         finally:
             segment.forget()
             self._front_end = SOURCE
-        if program is None or ending_of(program, SUSPENDED) is not None:
+        ended = program is None or ending_of(program, SUSPENDED) is not None
+        if program is None or ended or may_repeat_unless_entered(program.graph) is None:
             self._plan.cannot_be_whole = True
             return None
         log("plan", "whole", f"{self._name} is one program, as with a full graph", function=self._name)

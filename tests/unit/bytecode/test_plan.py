@@ -101,7 +101,7 @@ def of_lines(x: Tensor, path: str) -> Tensor:
 
 def of_two_ways(x: Tensor, seen: dict[str, int]) -> Tensor:
     y = x * 2
-    if f"{y.sum().item():.0f}" in seen:
+    if f"{y.sum().item():.0f}".split(".")[0] in seen:
         return y
     print("new", file=SINK)
     return y + 1

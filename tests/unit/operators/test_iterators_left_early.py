@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 import stillgraph as sg
+from tests.front_ends import through_bytecode
 
 DONE = types.SimpleNamespace(count=0)
 MODULES = torch.nn.ModuleList([torch.nn.Identity(), torch.nn.ReLU(), torch.nn.Tanh()])
@@ -340,3 +341,33 @@ def test_in_segments(function: Callable[[Tensor], Any]) -> None:
     static = sg.to_static(function, full_graph=False, strict=True, backend="eager")
     for x in CALLS:
         assert seen(static, x) == seen(function, x)
+
+
+LAYER = torch.nn.Linear(2, 2)
+
+
+def first_of_a_generator(x: Tensor) -> Tensor:
+    while x.sum() < 10:
+        if next(each.device for each in LAYER.parameters()).type != "meta":
+            x = x + 1
+    return x
+
+
+def first_of_a_generator_of_a_generator(x: Tensor) -> Tensor:
+    for _ in range(int(x[0])):
+        inner = (each for each in LAYER.parameters())
+        x = x + next(each.dim() for each in inner if each.dim() > 1)
+    return x
+
+
+@pytest.mark.parametrize("function", [first_of_a_generator, first_of_a_generator_of_a_generator])
+@pytest.mark.parametrize("front_end", ["source", "bytecode"])
+def test_an_iteration_makes_and_draws_from_its_own(
+    function: Callable[..., Any], front_end: str
+) -> None:
+    with through_bytecode() if front_end == "bytecode" else contextlib.nullcontext():
+        static = sg.to_static(function, backend="eager")
+        static(torch.tensor([1.0, 2.0]))
+    for given in (torch.tensor([1.0, 2.0]), torch.tensor([3.0, 0.0]), torch.tensor([20.0, 1.0])):
+        assert torch.equal(static(given), function(given))
+    assert static.cache_info().programs == 1

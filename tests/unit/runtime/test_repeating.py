@@ -190,6 +190,41 @@ def test_what_has_done_something_is_not_done_twice(capsys: pytest.CaptureFixture
     assert capsys.readouterr().out == "once\n"
 
 
+def acting_in_an_arm(notes: Notes, x: Tensor, i: Tensor) -> Tensor:
+    with Bracketing(notes):
+        if i > 5:
+            print("large")
+        if x.sum() > 0:
+            x = x[int(i)]
+        return x * 2
+
+
+def acting_in_each_iteration(notes: Notes, x: Tensor, i: Tensor) -> Tensor:
+    with Bracketing(notes):
+        for k in range(int(i) - 1):
+            print(k)
+        return x[int(i) if i < 5 else 7 - int(i)]
+
+
+@pytest.mark.parametrize("function", [acting_in_an_arm, acting_in_each_iteration])
+@pytest.mark.parametrize("full_graph", [True, False])
+def test_a_call_that_has_not_acted_is_made_once_more(
+    function: Callable[..., Any], full_graph: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    static = sg.to_static(function, backend="eager", full_graph=full_graph)
+    for index in (1, -9, 2, -4):
+        assert outcome(static, index) == outcome(function, index)
+    assert "large" not in capsys.readouterr().out
+
+
+def test_a_call_that_has_acted_acts_once(capsys: pytest.CaptureFixture[str]) -> None:
+    static = sg.to_static(acting_in_an_arm, backend="eager")
+    outcome(static, 1)
+    capsys.readouterr()
+    assert outcome(static, 9)[0] == outcome(acting_in_an_arm, 9)[0]
+    assert capsys.readouterr().out == "large\n" * 2  # once in each
+
+
 LIBRARY = torch.library.Library("stillgraph_repeating", "DEF")
 LIBRARY.define("taken(Tensor(a!) x) -> Tensor")
 LIBRARY.define("tell(Tensor x) -> Tensor")

@@ -261,6 +261,49 @@ def test_set_and_reset_in_different_segments(before: Any) -> None:
     agrees(make, *CALLS)
 
 
+HEARD: contextvars.ContextVar[Any] = contextvars.ContextVar("heard", default=None)
+
+
+def noted(x: torch.Tensor, i: torch.Tensor) -> torch.Tensor:
+    notes = HEARD.get()
+    if notes is not None and "steps" in notes:
+        notes["steps"].append(x)
+    return x + x[i]
+
+
+def asked_where_it_is_handled(x: torch.Tensor, i: torch.Tensor) -> torch.Tensor:
+    before = HEARD.set(None)
+    try:
+        HEARD.set({"a": 1})
+        x = noted(x, i)
+    except IndexError:
+        x = x - len(HEARD.get())
+    HEARD.reset(before)
+    return x
+
+
+def test_what_a_body_puts_into_one_may_be_lost_to_its_handler() -> None:
+    with pytest.raises(sg.CaptureError) as caught:
+        sg.to_static(asked_where_it_is_handled)(torch.ones(2), torch.tensor(0))
+    assert caught.value.reason.code == "SG203"
+    assert "'the ContextVar heard' cannot be handed to the handler" in str(caught.value)
+
+
+def forgotten_where_it_is_handled(x: torch.Tensor, i: torch.Tensor) -> torch.Tensor:
+    before = HEARD.set(None)
+    try:
+        HEARD.set({"a": 1})
+        x = noted(x, i)
+    except IndexError:
+        x = x - 1
+    HEARD.reset(before)
+    return x
+
+
+def test_what_is_lost_is_no_matter_where_nobody_asks() -> None:
+    agree(forgotten_where_it_is_handled, *((torch.ones(2), torch.tensor(index)) for index in (0, 5, 1, -7)))
+
+
 def test_a_library_sets_and_resets_in_different_segments(library: Any) -> None:
     agrees(lambda record: between_steps(library.enter, library.leave, library.active), *CALLS)
     assert library.active.get() is None

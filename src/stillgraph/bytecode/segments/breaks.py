@@ -70,7 +70,8 @@ class Breaks:
     @property
     def are_of_segments(self) -> bool:
         """Whether an instruction may be Python's only because a program may end, see `FrontEnd.may_end`."""
-        return any(why.code in ("SG208", "SG211") for known in self.residual.values() for why in known.values())
+        whys = [why for known in self.residual.values() for why in known.values()]
+        return any(why.code in ("SG208", "SG211") or why == why_of("closing") for why in whys)
 
     def leave(self, code: CodeType, index: int, why: Why) -> None:
         """Leave an instruction to Python; a reason that is known stays."""

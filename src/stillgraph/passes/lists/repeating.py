@@ -49,7 +49,23 @@ def may_repeat(module: fx.GraphModule) -> bool:
     generator of the user's and write to no memory but what the program itself has made, and what a program is built of.
     Anything else may leave something: operators of the user's, whatever autograd differentiates or calls, hooks.
     """
-    return all(map(_leaves_nothing, _nodes(module))) and _writes_to_its_own(module)
+    return not acting_regions(module) and _writes_to_its_own(module)
+
+
+def acting_regions(module: fx.GraphModule) -> tuple[int, ...]:
+    """The numbers of the regions that leave something behind, see `may_repeat`; by their places in `regions`."""
+    found = enumerate(regions(module))
+    return tuple(number for number, region in found if not all(map(_leaves_nothing, region.graph.nodes)))
+
+
+def may_repeat_unless_entered(module: fx.GraphModule) -> tuple[int, ...] | None:
+    """The regions that leave something behind: a call that has entered none of them may be made once more.
+
+    Returns:
+        Their numbers, none of them where `may_repeat` holds; None where no call may be made once more.
+    """
+    acting = acting_regions(module)
+    return None if 0 in acting or not _writes_to_its_own(module) else acting
 
 
 def draws_at_random(module: fx.GraphModule) -> bool:

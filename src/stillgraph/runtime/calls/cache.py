@@ -56,6 +56,7 @@ class CapturedCall:
     run: Callable[..., Sequence[Any]]
     finish: Finish
     settled: Callable[..., Any] | None = None
+    acting: tuple[int, ...] | None = None  # regions that leave something behind, see `repeating.regions_that_act`
     rewound: bool = False  # whether it draws at random, and the generators are put back if it fails
     used: int = 0
     reason: str = ""
@@ -65,6 +66,11 @@ class CapturedCall:
     def visits(self) -> list[int] | None:
         """How often each region of the program began, by `Block.number`; None where that is not counted."""
         return getattr(self.run, "visits", None)
+
+    @property
+    def entered(self) -> list[int] | None:
+        """How often each region that acts has begun; None where that is not counted."""
+        return None if self.visits is None else [self.visits[number] for number in self.acting or ()]
 
     def fail(self, error: BaseException, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
         """Carry out what the program did to Python's state before it raised ``error``.

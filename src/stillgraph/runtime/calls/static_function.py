@@ -30,7 +30,7 @@ from stillgraph.runtime.guards.explaining import explain_miss
 from stillgraph.runtime.guards.kinds.table import weakened
 from stillgraph.runtime.native.backends import Backend, resolve_backend
 from stillgraph.runtime.native.function_writer import read_source
-from stillgraph.runtime.native.repeating import Generators, is_repeatable, is_rewound
+from stillgraph.runtime.native.repeating import Generators, is_repeatable, is_rewound, regions_that_act
 from stillgraph.runtime.native.results import compile_result
 from stillgraph.runtime.native.settling import compile_settled, settles
 from stillgraph.runtime.native.tracebacks import present, presenting
@@ -198,12 +198,14 @@ class StaticFunction(Generic[P, R]):
         if call.settled is not None:
             return call.settled(inputs, args, kwargs)
         generators = Generators() if call.rewound else None
+        before = call.entered if call.acting else None
         try:
             outputs = call.run(*inputs)
         except BaseException as error:  # of any kind: an operation's, the user's own, or Ctrl-C
             with self.captures.exclusive():
                 is_known = call.fail(error, args, kwargs)
-                repeats = not is_known and is_repeatable(call.program, error)
+                entered = before is None or before != call.entered
+                repeats = not is_known and is_repeatable(call.program, error, call.acting, entered)
                 if not is_known and not repeats:
                     call.stop(error, args, kwargs)
             if not repeats:
@@ -245,6 +247,7 @@ class StaticFunction(Generic[P, R]):
         run = self._compiled(program)
         with waiting_collector():
             check = compile_guards(program.inputs, program.guards)
+        acting = regions_that_act(program)
         return CapturedCall(
             program,
             call_structure(args, kwargs),
@@ -252,7 +255,8 @@ class StaticFunction(Generic[P, R]):
             run,
             compile_result(program.result, program.effects),
             compile_settled(program, run, self.captures.exclusive) if settles(program) else None,
-            is_rewound(program),
+            acting,
+            is_rewound(program, acting),
         )
 
     def _inputs_without_check(

@@ -2,41 +2,53 @@
 
 A program writes to Python's state when it is done, and it calls ``__exit__`` only where a block comes to its end or
 raises by itself. Where one of torch's operations fails, eager PyTorch has written what came before, and has told the
-context managers. A program that until then has done nothing but compute can leave all of that to eager PyTorch, and so
-can one that has drawn at random, once the generators are as they were. Of any other, what it has written by then is
+context managers. A program that until then has done nothing but compute can leave all of that to eager PyTorch, be it
+that its arms would have acted on the world outside; and so can one that has drawn at random, once the generators are
+as they were. Of any other, what it has written by then is
 carried out (`runtime.so_far`); blocks that were open are not ended.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 
-from stillgraph.passes.lists.repeating import draws_at_random, may_repeat
+from stillgraph.passes.lists.repeating import draws_at_random, may_repeat_unless_entered
 from stillgraph.program.context import are_hooks_on
 from stillgraph.program.program import Program
 
 
-def is_repeatable(program: Program, error: BaseException) -> bool:
+def is_repeatable(program: Program, error: BaseException, acting: Sequence[int] | None, entered: bool) -> bool:
     """Whether a call may be made again in plain PyTorch, and whether that can make a difference.
 
-    Only a program that is known to do nothing but compute is run a second time (`passes.repeating`).
+    Only a call that is known to have done nothing but compute is made a second time (`passes.repeating`).
 
     Args:
         program: of the call.
         error: what one of its operations raised.
+        acting: the regions of the program that do more (`regions_that_act`).
+        entered: whether the call may have entered one of them.
     """
+    if acting is None or (acting and entered):
+        return False
     if isinstance(error, torch.OutOfMemoryError) or not isinstance(error, Exception):
         return False
     if not (program.effects or program.watched):
         return False
     if are_hooks_on():  # for what is saved for the backward pass: they would be called again
         return False
-    return may_repeat(program.graph) and (program.watched or not draws_at_random(program.graph))
+    return program.watched or not draws_at_random(program.graph)
 
 
-def is_rewound(program: Program) -> bool:
+def regions_that_act(program: Program) -> tuple[int, ...] | None:
+    """The regions of a program that leave something behind (`passes.repeating.may_repeat_unless_entered`)."""
+    return may_repeat_unless_entered(program.graph) if program.effects or program.watched else None
+
+
+def is_rewound(program: Program, acting: Sequence[int] | None) -> bool:
     """Whether the generators are to be noted before each call of a program, so that it may be made again."""
-    return program.watched and draws_at_random(program.graph) and may_repeat(program.graph)
+    return program.watched and acting is not None and draws_at_random(program.graph)
 
 
 class Generators:
