@@ -19,7 +19,7 @@ from stillgraph.api.passing import Passing, learn_to_open, only_sizes_differ, un
 from stillgraph.api.planned import ending_of
 from stillgraph.api.static import Static
 from stillgraph.bytecode.between.resuming import SUSPENDED
-from stillgraph.bytecode.segments.breaks import Breaks, Learned, Unreachable, sees_frames
+from stillgraph.bytecode.segments.breaks import EndedAnyway, Learned, Unreachable, sees_frames
 from stillgraph.bytecode.segments.called import code_called
 from stillgraph.bytecode.segments.layouts import Layout, left_by_raising, unread, variables
 from stillgraph.bytecode.segments.segments import Segment
@@ -36,7 +36,7 @@ from stillgraph.core.parcel import opened, without_parcels
 from stillgraph.core.tracebacks import let_go
 from stillgraph.operators.outside import acts
 from stillgraph.operators.outside.outside import OF_EXCEPTIONS
-from stillgraph.passes.lists.repeating import may_repeat_unless_entered
+from stillgraph.passes.lists.repeating import may_repeat, may_repeat_unless_entered
 from stillgraph.program.program import Program
 from stillgraph.trace.code.chance import CLOCKS
 from stillgraph.trace.code.watch import Watch
@@ -59,6 +59,19 @@ def _is_residual(function: Any) -> bool:
 
 def _is_clock(function: Any) -> bool:
     return isinstance(function, BuiltinFunctionType) and function in CLOCKS
+
+
+def _tells_blocks(program: Program) -> bool:
+    """Whether the blocks around what fails in a program are told of it, though its capture took no care of that.
+
+    Python tells them, where it makes the call once more. Of a program that holds a whole call, it need not be able to
+    where an arm was entered that acts on the world outside.
+    """
+    if not program.watched:
+        return True
+    if ending_of(program, SUSPENDED) is not None:
+        return may_repeat(program.graph)
+    return may_repeat_unless_entered(program.graph) is not None
 
 
 class Failed(BaseException):
@@ -202,70 +215,39 @@ class Part(Static):
         return min(MOST_VALUES, self._size) if is_under_way else self._size
 
     def _capture_call(self, args: tuple[Any, ...], kwargs: dict[str, Any], watch: Watch | None = None) -> Program:
-        breaks = self._plan.breaks
+        plan, breaks = self._plan, self._plan.breaks
         for _ in range(MOST_ATTEMPTS):
-            whole = self._as_whole(args, kwargs, watch) if breaks.are_of_segments else None
-            if whole is not None:
-                return whole
-            known, ends = breaks.count, len(self._plan.ends)
-            segment = self._segment(args, breaks)
-            self._front_end = self._plan.front_end(segment)
+            known, ends = breaks.count, len(plan.ends)
+            may_end = plan.may_end or not self._is_entry
+            segment = self._segment(args)
+            self._front_end = plan.front_end(segment, may_end)
             try:
                 program = super()._capture_call(args, kwargs, watch)
-                self._plan.captured(program, ends)
-                return program
+                if may_end or _tells_blocks(program):
+                    plan.captured(program, ends)
+                    return program
+                plan.may_end = True
             except Learned as learned:
                 let_go(learned, of_all=True)
                 if breaks.count == known:
                     message = "a capture begins anew without having learned anything"
                     raise refusal("SG107", message) from None
                 log("plan", "restart", f"a segment of {self._name} is captured anew, for {breaks.newest}")
+            except EndedAnyway as ended:
+                let_go(ended, of_all=True)
+                plan.may_end = True
             except (CaptureError, Unreachable) as error:
-                try:
-                    self._learn(segment, error)
-                except CaptureError:
-                    whole = self._as_whole(args, kwargs, watch)
-                    if whole is None:
-                        raise
-                    return whole
+                self._learn(segment, error)
             finally:
                 segment.forget()
                 self._front_end = SOURCE
         raise refusal("SG107", f"a capture has begun anew {MOST_ATTEMPTS} times")
 
-    def _segment(self, args: tuple[Any, ...], breaks: Breaks) -> Segment:
+    def _segment(self, args: tuple[Any, ...]) -> Segment:
         function, _ = function_of(self.original, args)
         root = code_called(opened(args[0]) if function is torch.nn.Module.__call__ else function)
         left = frozenset(self.passing.closed), frozenset(self.passing.unread)
-        return Segment(breaks, _is_residual, self._plan.number, root, *left)
-
-    def _as_whole(self, args: tuple[Any, ...], kwargs: dict[str, Any], watch: Watch | None) -> Program | None:
-        """A program of the whole call, where one would be cut only because it may end, see `FrontEnd.may_end`.
-
-        What fails in it is told to the blocks around it by Python, which makes the call once more.
-
-        Returns:
-            The program; None where the call has to be cut for something else too, or cannot be made once more.
-        """
-        if not self._is_entry or self._plan.cannot_be_whole:
-            return None
-        segment = self._segment(args, Breaks())
-        self._front_end = self._plan.front_end(segment, may_end=False)
-        program: Program | None = None
-        try:
-            program = super()._capture_call(args, kwargs, watch)
-        except (Learned, CaptureError, Unreachable) as error:
-            let_go(error, of_all=True)
-            log("plan", "whole", f"{self._name} is no program as a whole: {error}", function=self._name)
-        finally:
-            segment.forget()
-            self._front_end = SOURCE
-        ended = program is None or ending_of(program, SUSPENDED) is not None
-        if program is None or ended or may_repeat_unless_entered(program.graph) is None:
-            self._plan.cannot_be_whole = True
-            return None
-        log("plan", "whole", f"{self._name} is one program, as with a full graph", function=self._name)
-        return program
+        return Segment(self._plan.breaks, _is_residual, self._plan.number, root, *left)
 
     def _learn(self, segment: Segment, error: CaptureError | Unreachable) -> None:
         """Learn from an attempt that has failed how the next one may not.

@@ -64,7 +64,7 @@ class Plan:
         gave_up: why calls are made in plain PyTorch from now on; None where they are not.
         changing: the variables, by code and slot, of which some segment leaves to Python what they hold.
         left: why Python makes the calls as a whole, and where the function begins; None where it does not.
-        cannot_be_whole: whether a program of a whole call was asked for in vain, see `FrontEnd.may_end`.
+        may_end: whether the first program of a call may end before the call does, see `FrontEnd.may_end`.
     """
 
     def __init__(self, name: str, original: Any, strict: bool, options: dict[str, Any]) -> None:
@@ -75,7 +75,7 @@ class Plan:
         self.gave_up: str | None = None
         self.changing: set[tuple[CodeType, int]] = set()
         self.left = why_left(original)
-        self.cannot_be_whole = False
+        self.may_end = False
         self._name = name
         self._numbers: dict[Layout, int] = {}
         self._options = {**options, "input_spec": None}

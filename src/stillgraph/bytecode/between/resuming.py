@@ -42,7 +42,9 @@ def run_in(segment: Segment, frame: Frame) -> Any:
         frame.let_go()
         if frame is segment.frames[0]:
             segment.require_closed()
-            require_set(segment)
+            capture = session()
+            if capture is None or capture.may_end:  # otherwise it holds the whole call, as with a full graph
+                require_set(segment)
     except Ended:
         if frame is not segment.frames[0]:
             raise  # and stay among the frames that are handed out

@@ -24,6 +24,10 @@ class Learned(BaseException):
     """A capture begins anew, knowing of a further end."""
 
 
+class EndedAnyway(BaseException):
+    """A segment would end that was captured as one that holds the whole call, see `FrontEnd.may_end`."""
+
+
 class Unreachable(BaseException):
     """A segment would have to end where Python cannot go on: the call as a whole is Python's.
 
@@ -66,12 +70,6 @@ class Breaks:
     def count(self) -> int:
         """How much is known."""
         return sum(len(each) for kind in (self.residual, self.plain, self.unstaged) for each in kind.values())
-
-    @property
-    def are_of_segments(self) -> bool:
-        """Whether an instruction may be Python's only because a program may end, see `FrontEnd.may_end`."""
-        whys = [why for known in self.residual.values() for why in known.values()]
-        return any(why.code in ("SG208", "SG211") or why == why_of("closing") for why in whys)
 
     def leave(self, code: CodeType, index: int, why: Why) -> None:
         """Leave an instruction to Python; a reason that is known stays."""

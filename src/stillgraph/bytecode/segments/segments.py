@@ -17,7 +17,7 @@ from stillgraph.bytecode.machine.frame import Frame, contents
 from stillgraph.bytecode.machine.parcels import is_bound, open_rest, read
 from stillgraph.bytecode.machine.table import MOVES, taken
 from stillgraph.bytecode.segments import instructions
-from stillgraph.bytecode.segments.breaks import Breaks, Ended, Learned, Region, Unreachable, place_of
+from stillgraph.bytecode.segments.breaks import Breaks, Ended, EndedAnyway, Learned, Region, Unreachable, place_of
 from stillgraph.bytecode.segments.called import SHOWING_VARIABLES, called, code_called
 from stillgraph.bytecode.segments.deciding import Decided, decided
 from stillgraph.bytecode.segments.depth_of_reading import goes_deep
@@ -300,7 +300,11 @@ class Segment(Holder):
         Raises:
             Ended: always, unless
             Learned: this attempt cannot end here.
+            EndedAnyway: or nowhere.
         """
+        capture = session()
+        if capture is not None and capture.cannot_end:
+            raise EndedAnyway
         raising = frame
         frame, index = self.seen_by_python(frame, index, why)
         below = self.frames[: self.frames.index(frame) + 1] if frame in self.frames else []

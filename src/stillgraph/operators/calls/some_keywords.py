@@ -88,6 +88,7 @@ def on_each_path(capture: Session, function: Any, args: tuple[Any, ...], kwargs:
     if capture.may_end:
         names = " and ".join(repr(str(name)) for name in kwargs if type(name) is MaybeName)
         raise refuse("SG211", f"only the run knows whether a call has the keyword {names}", location=here())
+    capture.cannot_end = True
     first = next(name for name in kwargs if type(name) is MaybeName)
     there = {str(name) if name is first else name: value for name, value in kwargs.items()}
     missing = {name: value for name, value in kwargs.items() if name is not first}

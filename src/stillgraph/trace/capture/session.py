@@ -106,6 +106,7 @@ class Session(BothSides):
         self.unseen = UnseenCode(self)
         self.side_effects = SideEffects(self)
         self.for_segments = self.may_end = False  # as `FrontEnd` has them
+        self.cannot_end = False  # for each path makes a call of its own, in a program for which `may_end` is not set
         self.raises = 0  # how many operations have been recorded that may raise in the run
         self.elsewhere = Elsewhere(self.journal, finder, knowledge.written_elsewhere)
         self.dictionaries = AttributeDictionaries(self.journal, finder, self.elsewhere.births)

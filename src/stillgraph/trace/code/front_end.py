@@ -23,8 +23,8 @@ class FrontEnd:
         for_segments: whether it is asked without a full graph. Then it converts also what surrounds a function that a
             mode of torch's decorates (see `frames.surrounds_with_mode`), and the user's code that was not read from a
             file.
-        may_end: whether a program may end inside of what is called. Then every block around an operation that fails
-            has to be told of it, and a call that each path makes with keywords of its own is one that Python makes.
+        may_end: whether care is taken of what matters where a program ends inside of what is called: every block around
+            an operation that fails is told of it, and a call that each path makes with keywords of its own is refused.
     """
 
     convert: Callable[[FunctionType, frozenset[str], bool], tuple[FunctionType, tuple[str, ...]]]
