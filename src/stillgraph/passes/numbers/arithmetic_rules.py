@@ -291,7 +291,16 @@ def _fmod(it: Operation) -> None:
     endless: Truth = False
     if it.kinds[0] is float:
         endless = it.both(it.emit(math.isinf, left), it.emit(operator.eq, right, right))
-    it.forbid(it.either(zero, endless), said_of(math.fmod, 1.0, 0.0))
+    it.forbid(it.either(zero, endless), said_of(it.function, 1.0, 0.0))
+
+
+def _log(it: Operation) -> None:
+    wrong = _below(0, open=True)
+    it.forbid(wrong(it), said_of(math.log, it.kinds[0](0)))
+    if len(it.args) == 2:
+        base = it.args[1]
+        it.forbid(False if is_positive(base) else it.test(operator.le, base, 0), said_of(math.log, 2.0, 0.0))
+        it.forbid(it.test(operator.eq, base, 1), said_of(math.log, 2.0, 1.0))
 
 
 RULES: dict[Any, Rule] = {
@@ -305,7 +314,9 @@ RULES: dict[Any, Rule] = {
     operator.rshift: _shift,
     **dict.fromkeys((int, round, math.trunc, math.floor, math.ceil), _to_whole),
     math.sqrt: _domain(_below(0), -1.0),
-    **dict.fromkeys((math.log, math.log2, math.log10), _domain(_below(0, open=True), 0.0)),
+    math.log: _log,
+    math.isqrt: _domain(_below(0), -1.0),
+    **dict.fromkeys((math.log2, math.log10), _domain(_below(0, open=True), 0.0)),
     math.log1p: _domain(_below(-1, open=True), -1.0),
     **dict.fromkeys((math.asin, math.acos), _domain(_beyond(1), 2.0)),
     math.acosh: _domain(_below(1), 0.0),
@@ -313,16 +324,17 @@ RULES: dict[Any, Rule] = {
     **dict.fromkeys((math.sin, math.cos, math.tan), _domain(_infinite, math.inf)),
     **dict.fromkeys((math.exp, math.exp2, math.expm1, math.sinh, math.cosh), _range(1e4)),
     math.lgamma: _each(_domain(_pole, 0.0), _range(1e308)),
-    math.fmod: _fmod,
+    **dict.fromkeys((math.fmod, math.remainder), _fmod),
 }
 """By the function: what is required."""
 
-_OF_ONE = frozenset({int, round, math.log})
+_OF_ONE = frozenset({int, round})
 """Functions of which the rule is for one argument."""
 
 _UNFAILING = frozenset(
     {float, bool, math.isnan, math.isinf, math.isfinite, math.fabs, math.atan, math.atan2, math.tanh, math.asinh}
-    | {math.hypot, math.copysign, math.erf, math.erfc, divisor}
+    | {math.hypot, math.copysign, math.erf, math.erfc, divisor, math.degrees, math.radians, math.gcd, math.lcm}
+    | {math.cbrt, math.ulp, math.nextafter, math.isclose}
 )
 
 

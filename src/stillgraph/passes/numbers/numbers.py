@@ -196,7 +196,7 @@ class _Region:
         location = node.meta.get("location")
 
         def tensor() -> fx.Node:
-            if None not in kinds:
+            if None not in kinds and not node.kwargs:
                 operands = [(k, a.tensor if isinstance(a, Number) else a) for k, a in zip(kinds, args)]
                 made = lower_number(self.emit, function, kind, operands)
                 if made is not None:
