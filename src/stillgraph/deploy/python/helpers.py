@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from stillgraph.program import acts, operations
+from stillgraph.program import acts, operations, optimizers
 
 EXPECT = '''\
 def _expect(name, value, dtype, shape):
@@ -168,6 +168,26 @@ def _to_numpy(tensor, scalar=True):
     array = tensor.numpy()
     return array[()] if scalar and array.ndim == 0 else array
 ''',
+    "_stepped": '''\
+def _stepped(optimizer, options):
+    """optimizer.step(), with these options of its groups."""
+    for group, given in zip(optimizer.param_groups, options, strict=True):
+        group.update(given)
+    optimizer.step()
+''',
+    "_zeroed": '''\
+def _zeroed(optimizer, *args, **kwargs):
+    """optimizer.zero_grad()."""
+    optimizer.zero_grad(*args, **kwargs)
+''',
+    "_learning_rate": '''\
+def _learning_rate(rates, index):
+    """One of the learning rates that a scheduler's get_last_lr gives."""
+    rate = rates()[index]
+    if type(rate) is not float:
+        raise TypeError(f"a scheduler has set a learning rate to a {type(rate).__name__}, after floats")
+    return rate
+''',
 }
 """Their text, by name."""
 
@@ -183,5 +203,8 @@ NAMED: dict[Any, str] = {
     operations.sort_rows: "_sort_rows",
     operations.to_numpy: "_to_numpy",
     acts.Shown: "_Shown",
+    optimizers.stepped: "_stepped",
+    optimizers.zeroed: "_zeroed",
+    optimizers.learning_rate: "_learning_rate",
 }
 """The operations of ours that became one of them."""

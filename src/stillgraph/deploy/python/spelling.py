@@ -50,6 +50,16 @@ def _public() -> dict[int, tuple[str, str]]:
 _TORCH_VALUES = (torch.dtype, torch.memory_format, torch.layout)
 
 
+def _by_name(module: str, name: str) -> Any:
+    """What code finds by ``module.name`` behind ``import module``, if anything."""
+    try:
+        importlib.import_module(module)
+        top, *path = f"{module}.{name}".split(".")
+        return functools.reduce(getattr, path, sys.modules[top])
+    except (ImportError, AttributeError):
+        return None
+
+
 @dataclass
 class Spelling:
     """Spells things, and keeps what the file needs for it.
@@ -129,19 +139,19 @@ class Spelling:
         owner = getattr(target, "__objclass__", None)  # a method of the class torch.Tensor
         if owner is not None and issubclass(torch.Tensor, owner):
             return f"torch.Tensor.{target.__name__}"
+        name = getattr(target, "__name__", "")
+        if vars(torch).get(name) is target:  # one that torch's own modules call, such as `_pack_padded_sequence`
+            return f"torch.{name}"
         module, name = getattr(target, "__module__", None) or "", getattr(target, "__qualname__", "")
         if not is_at_hand(module) or not all(part.isidentifier() for part in name.split(".")):
             return None
-        try:
-            found: Any = functools.reduce(getattr, name.split("."), importlib.import_module(module))
-        except (ImportError, AttributeError):
-            return None
-        if found is not target:
-            return None
-        if module == "builtins":
-            return name
-        self.imports.add(f"import {module}")
-        return f"{module}.{name}"
+        parts = module.split(".")
+        for count in range(len(parts), 0, -1):  # a package may have taken its module away, as `torch.optim` does
+            package = ".".join(parts[:count])
+            if _by_name(package, name) is target:
+                self.imports |= set() if module == "builtins" else {f"import {package}"}
+                return name if module == "builtins" else f"{package}.{name}"
+        return None
 
     def constant(self, value: Any, location: Any = None) -> str:
         """An expression for an immutable object.
