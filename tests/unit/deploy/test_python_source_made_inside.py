@@ -85,6 +85,12 @@ def test_packed_sequences(kind: type[nn.RNNBase], tmp_path: Path) -> None:
                 assert_same(model(each, torch.tensor(lengths)), loaded(each, torch.tensor(lengths)))
 
 
+def test_a_graph_of_packed_sequences_is_refused_by_name(tmp_path: Path) -> None:
+    with pytest.raises(sg.ExportError, match="a recurrent layer takes a packed sequence") as raised:
+        sg.save(Packed(nn.GRU), tmp_path / "program.pt2", args=(torch.randn(3, 4, 2), torch.tensor([4, 2, 3])))
+    assert raised.value.reason.code == "SG402"
+
+
 def test_such_files_need_torch_alone(tmp_path: Path) -> None:
     sg.save(by_adam, tmp_path / "program.py", args=(X,))
     told = alone(f"""

@@ -23,6 +23,7 @@ _HINTS: dict[Any, str] = {
     torch.autograd.backward: "Call backward outside, or save as .py, which differentiates.",
     operations.to_numpy: "Return the tensor, and call numpy() on it outside.",
     torch.manual_seed: "Seed outside: a file draws from the generator of what runs it.",
+    torch.lstm: "Give it the padded tensor and mask what lies behind each length, or save as .py.",
     operations.make_generator: "Draw with torch's own generator (torch.rand without generator=), or pass the numbers.",
 }
 _REASONS: dict[Any, str] = {
@@ -63,9 +64,19 @@ def refuse_python_alone(program: Program) -> Program:
                 reason = "the program draws from a random generator that is not torch's own"
                 hint = _HINTS[operations.make_generator]
                 raise refuse("SG402", reason, location=node.meta.get("location"), hint=hint)
+            if _takes_packed(node):
+                reason, target = "a recurrent layer takes a packed sequence, whose sizes the run decides", torch.lstm
             if reason is not None and not (node.target is operator.is_ and node.args[1] is None):
                 raise refuse("SG402", reason, location=node.meta.get("location"), hint=_HINTS.get(target))
     return program
+
+
+_RECURRENT = frozenset({torch.lstm, torch.gru, torch.rnn_tanh, torch.rnn_relu})
+
+
+def _takes_packed(node: fx.Node) -> bool:
+    """Whether a node is a recurrent layer on what `pack_padded_sequence` gives: its weights stand one place later."""
+    return node.target in _RECURRENT and isinstance(arguments(node)[3], (list, tuple))
 
 
 def _refuse_flags(region: fx.GraphModule) -> None:
