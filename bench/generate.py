@@ -1,7 +1,7 @@
 """Hugging Face's `generate()`: how long a first call and a warm call take, and how many programs they need.
 
-``python -m bench.generate [NAME ...] [--rounds N] [--json FILE]``. Small random models, 8 new tokens. Every contender has
-to give eager's tokens; in warm calls they take turns. Programs of `torch.compile` (backend ``eager``) are its graphs.
+``python -m bench.generate [NAME ...] [--rounds N] [--json FILE]``. Small random models, 8 new tokens. Every contender
+has to give eager's tokens; in warm calls they take turns. Programs of `torch.compile` (backend ``eager``) are its graphs.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ EAGER, FULL, PARTIAL, DYNAMO = "eager", "to_static", "full_graph=False", "torch.
 _SMALL = {"vocab_size": 64, "bos_token_id": 0, "eos_token_id": 1, "pad_token_id": 2}
 _ROTARY = {
     **_SMALL,
-    **{"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "max_position_embeddings": 64},
-    **{"num_attention_heads": 4, "num_key_value_heads": 2},
+    "hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "max_position_embeddings": 64,
+    "num_attention_heads": 4, "num_key_value_heads": 2,
 }
 
 

@@ -232,13 +232,21 @@ def sizes_that_do_not_fit(x: Tensor) -> Any:
         return x
 
 
+def zipped_unevenly(x: Tensor) -> Any:
+    kept = [v for v in x if v > 0]
+    count = 0
+    for _, _ in zip(kept, [x, x + 1]):
+        count += 1
+    return count
+
+
 @pytest.mark.parametrize(
     "function",
     [
         *(starred, too_few, compared, compared_tensors, grows_while_iterated, shrinks_while_iterated, own_class),
         *(through_its_dict, past_the_class, containers_of_the_library, seeded_in_an_arm, of_none, unbound),
         *(reversed_while_it_grows, handled_outside_exception, cached, numbers_of_numpy, iterators_of_the_arm),
-        *(out_of_range, not_one_element, sizes_that_do_not_fit, made_by_reading),
+        *(out_of_range, not_one_element, sizes_that_do_not_fit, made_by_reading, zipped_unevenly),
     ],
 )
 def test_as_in_eager(function: Any) -> None:
@@ -299,14 +307,6 @@ def used_up_by_trying(x: Tensor) -> Any:
     return x
 
 
-def zipped_unevenly(x: Tensor) -> Any:
-    kept = [v for v in x if v > 0]
-    count = 0
-    for _, _ in zip(kept, [x, x + 1]):
-        count += 1
-    return count
-
-
 def chained(x: Tensor) -> Any:
     return len(list(itertools.chain([v for v in x if v > 0], [x])))
 
@@ -332,7 +332,6 @@ LAZY = Lazy()
     ("function", "code"),
     [
         (used_up_by_trying, "SG305"),
-        (zipped_unevenly, "SG206"),
         (chained, "SG210"),
         (lambda x: x.int().numpy() / 2, "SG310"),
         (advanced_in_an_arm, "SG305"),
