@@ -1,7 +1,7 @@
 """Hugging Face's `generate()`: how long a first call and a warm call take, and how many programs they need.
 
 ``python -m bench.generate [NAME ...] [--rounds N] [--json FILE]``. Small random models, 8 new tokens. Every contender
-has to give eager's tokens; in warm calls they take turns. Programs of `torch.compile` (backend ``eager``) are its graphs.
+has to give eager's tokens; in warm calls they take turns. Programs of `torch.compile` (backend ``eager``): its graphs.
 """
 
 from __future__ import annotations

@@ -4,36 +4,16 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable
 from typing import Any
 
 import torch
 
-from stillgraph.passes.regions.values import dtype_of, wider
+from stillgraph.passes.numbers.casting import Emit, Lowering, Operand, cast, tensor_of
+from stillgraph.passes.numbers.math_functions import FUNCTIONS
+from stillgraph.passes.regions.values import wider
 from stillgraph.program.operations import divisor, is_integer
 
-Emit = Callable[..., Any]  # emit(target, *args, kind=..., **kwargs) -> node
-Operand = tuple[type, Any]  # the kind of a number, and its 0-d tensor or the constant itself
-Lowering = Callable[[Emit, type, list[Operand]], Any]
-
 _WHOLE = (bool, int)
-
-
-def cast(emit: Emit, operand: Operand, kind: type) -> Any:
-    """A number as another kind."""
-    have, value = operand
-    if have is kind:
-        return value
-    if isinstance(value, (bool, int, float)):
-        return kind(value)
-    if kind is bool:
-        return emit(torch.ne, value, 0, kind=bool)
-    return emit("to", value, dtype_of(kind), kind=kind)
-
-
-def _tensor(emit: Emit, operand: Operand, kind: type) -> Any:
-    value = cast(emit, operand, kind)
-    return emit(torch.full, (), value, dtype=dtype_of(kind), kind=kind) if isinstance(value, kind) else value
 
 
 def _arithmetic(function: Any) -> Lowering:
@@ -44,7 +24,7 @@ def _arithmetic(function: Any) -> Lowering:
         common = wider(common, kind) if kind is not bool else common
         values = [cast(emit, operand, common) for operand in operands]
         if isinstance(values[0], (int, float)):
-            values[0] = _tensor(emit, operands[0], common)
+            values[0] = tensor_of(emit, operands[0], common)
         return emit(function, *values, kind=kind)
 
     return lower
@@ -60,7 +40,7 @@ def _comparison(function: Any) -> Lowering:
         common = max((wider(have, int) for have, _ in operands), key=(bool, int, float).index)
         values = [cast(emit, operand, common) for operand in operands]
         if isinstance(values[0], (int, float)):
-            values[0] = _tensor(emit, operands[0], common)
+            values[0] = tensor_of(emit, operands[0], common)
         return emit(function, *values, kind=bool)
 
     return lower
@@ -79,7 +59,7 @@ def _with_float(emit: Emit, function: Any, whole: Any, real: Any) -> Any:
             return emit(torch.full, (), function is torch.ne, dtype=torch.bool, kind=bool)
         upwards = function in (torch.lt, torch.ge)
         return on(function, whole, math.ceil(real) if upwards else math.floor(real))
-    real = _tensor(emit, (float, real), float)
+    real = tensor_of(emit, (float, real), float)
     is_inside = on(torch.logical_and, on(torch.ge, real, -_BEYOND), on(torch.lt, real, _BEYOND))
     below = on(torch.floor, on(torch.where, is_inside, real, 0.0, kind=float), kind=float)
     floor = on("to", below, torch.int64, kind=int)
@@ -106,26 +86,26 @@ _MIRRORED = {
 
 
 def _divide(emit: Emit, kind: type, operands: list[Operand]) -> Any:
-    return emit(torch.div, *(_tensor(emit, operand, float) for operand in operands), kind=float)
+    return emit(torch.div, *(tensor_of(emit, operand, float) for operand in operands), kind=float)
 
 
 def _divisor(emit: Emit, kind: type, operands: list[Operand]) -> Any:
-    value = _tensor(emit, operands[0], int)
+    value = tensor_of(emit, operands[0], int)
     return emit(torch.add, value, emit("to", emit(torch.eq, value, 0, kind=bool), torch.int64, kind=int), kind=int)
 
 
 def _bitwise(function: Any) -> Lowering:
     def lower(emit: Emit, kind: type, operands: list[Operand]) -> Any:
-        return emit(function, *(_tensor(emit, operand, kind) for operand in operands), kind=kind)
+        return emit(function, *(tensor_of(emit, operand, kind) for operand in operands), kind=kind)
 
     return lower
 
 
 def _extreme(function: Any) -> Lowering:
     def lower(emit: Emit, kind: type, operands: list[Operand]) -> Any:
-        result = _tensor(emit, operands[0], kind)
+        result = tensor_of(emit, operands[0], kind)
         for operand in operands[1:]:
-            result = emit(function, result, _tensor(emit, operand, kind), kind=kind)
+            result = emit(function, result, tensor_of(emit, operand, kind), kind=kind)
         return result
 
     return lower
@@ -133,7 +113,7 @@ def _extreme(function: Any) -> Lowering:
 
 def _unary(function: Any) -> Lowering:
     def lower(emit: Emit, kind: type, operands: list[Operand]) -> Any:
-        return emit(function, _tensor(emit, operands[0], kind), kind=kind)
+        return emit(function, tensor_of(emit, operands[0], kind), kind=kind)
 
     return lower
 
@@ -142,7 +122,7 @@ def _on_float(function: Any) -> Lowering:
     """A function of floats, such as those of `math`."""
 
     def lower(emit: Emit, kind: type, operands: list[Operand]) -> Any:
-        result = emit(function, *(_tensor(emit, operand, float) for operand in operands), kind=float)
+        result = emit(function, *(tensor_of(emit, operand, float) for operand in operands), kind=float)
         return cast(emit, (float, result), kind)
 
     return lower
@@ -150,23 +130,23 @@ def _on_float(function: Any) -> Lowering:
 
 def _test_float(function: Any) -> Lowering:
     def lower(emit: Emit, kind: type, operands: list[Operand]) -> Any:
-        return emit(function, _tensor(emit, operands[0], float), kind=bool)
+        return emit(function, tensor_of(emit, operands[0], float), kind=bool)
 
     return lower
 
 
 def _convert(emit: Emit, kind: type, operands: list[Operand]) -> Any:
-    return _tensor(emit, operands[0], kind)
+    return tensor_of(emit, operands[0], kind)
 
 
 def _not(emit: Emit, kind: type, operands: list[Operand]) -> Any:
-    return emit(torch.logical_not, _tensor(emit, operands[0], bool), kind=bool)
+    return emit(torch.logical_not, tensor_of(emit, operands[0], bool), kind=bool)
 
 
 def _round(emit: Emit, kind: type, operands: list[Operand]) -> Any:
     if operands[0][0] in _WHOLE and len(operands) == 1:
-        return _tensor(emit, operands[0], int)
-    value = _tensor(emit, operands[0], float)
+        return tensor_of(emit, operands[0], int)
+    value = tensor_of(emit, operands[0], float)
     if len(operands) == 1:
         return cast(emit, (float, emit(torch.round, value, kind=float)), int)
     digits = operands[1][1]
@@ -220,117 +200,9 @@ def _round_to(emit: Emit, value: Any, digits: int) -> Any:
 
 
 def _is_integer(emit: Emit, kind: type, operands: list[Operand]) -> Any:
-    value = _tensor(emit, operands[0], float)
+    value = tensor_of(emit, operands[0], float)
     return emit(torch.eq, value, emit(torch.floor, value, kind=float), kind=bool)
 
-
-# ---- functions of math that torch has not
-def _times(factor: float) -> Lowering:
-    def lower(emit: Emit, kind: type, operands: list[Operand]) -> Any:
-        return emit(torch.mul, _tensor(emit, operands[0], float), factor, kind=float)
-
-    return lower
-
-
-def _folded(function: Any, of: type) -> Lowering:
-    """A function of any number of numbers, made of one of two."""
-
-    def lower(emit: Emit, kind: type, operands: list[Operand]) -> Any:
-        if not operands:
-            return None
-        result = emit(torch.abs, _tensor(emit, operands[0], of), kind=of)
-        for operand in operands[1:]:
-            result = emit(function, result, _tensor(emit, operand, of), kind=of)
-        return result
-
-    return lower
-
-
-def _log(emit: Emit, kind: type, operands: list[Operand]) -> Any:
-    of_each = [emit(torch.log, _tensor(emit, operand, float), kind=float) for operand in operands]
-    return of_each[0] if len(of_each) == 1 else emit(torch.div, *of_each, kind=float)
-
-
-def _remainder(emit: Emit, kind: type, operands: list[Operand]) -> Any:
-    """What is left of the nearest multiple, the even one of two: as Python computes it, without an error."""
-
-    def on(function: Any, *given: Any, kind: type = float) -> Any:
-        return emit(function, *given, kind=kind)
-
-    left, right = (_tensor(emit, operand, float) for operand in operands)
-    size, by = on(torch.abs, left), on(torch.abs, right)
-    rest = on(torch.fmod, size, by)
-    other = on(torch.sub, by, rest)
-    of_half = on(torch.fmod, on(torch.mul, on(torch.sub, size, rest), 0.5), by)
-    at_half = on(torch.sub, rest, on(torch.mul, of_half, 2.0))
-    above = on(torch.where, on(torch.gt, rest, other, kind=bool), on(torch.neg, other), at_half)
-    found = on(torch.where, on(torch.lt, rest, other, kind=bool), rest, above)
-    sign = on(torch.copysign, _tensor(emit, (float, 1.0), float), left)
-    return on(torch.where, on(torch.isinf, right, kind=bool), left, on(torch.mul, sign, found))
-
-
-def _cube_root(emit: Emit, kind: type, operands: list[Operand]) -> Any:
-    """The cube root: a power, one step of Newton's, and the whole number nearby if that is the root."""
-
-    def on(function: Any, *given: Any, kind: type = float) -> Any:
-        return emit(function, *given, kind=kind)
-
-    value = _tensor(emit, operands[0], float)
-    size = on(torch.abs, value)
-    root = on(torch.pow, size, 1.0 / 3.0)
-    squared = on(torch.mul, root, root)
-    step = on(torch.div, on(torch.sub, root, on(torch.div, size, squared)), 3.0)
-    plain = on(torch.logical_and, on(torch.isfinite, step, kind=bool), on(torch.gt, size, 0.0, kind=bool), kind=bool)
-    root = on(torch.where, plain, on(torch.sub, root, step), root)
-    whole = on(torch.round, root)
-    is_whole = on(torch.eq, on(torch.mul, on(torch.mul, whole, whole), whole), size, kind=bool)
-    return on(torch.copysign, on(torch.where, is_whole, whole, root), value)
-
-
-_MOST_ROOT = 3037000499  # of a whole number of 64 bits
-
-
-def _whole_root(emit: Emit, kind: type, operands: list[Operand]) -> Any:
-    """``math.isqrt``: a root of floats is one more, or one less, at most."""
-
-    def on(function: Any, *given: Any, kind: type = int) -> Any:
-        return emit(function, *given, kind=kind)
-
-    value = _tensor(emit, operands[0], int)
-    root = on("to", on(torch.sqrt, on("to", value, torch.float64, kind=float), kind=float), torch.int64)
-    root = on(torch.clamp, root, 0, _MOST_ROOT)
-    root = on(torch.sub, root, on("to", on(torch.gt, on(torch.mul, root, root), value, kind=bool), torch.int64))
-    above = on(torch.clamp, on(torch.add, root, 1), 0, _MOST_ROOT)
-    fits = on(torch.le, on(torch.mul, above, above), value, kind=bool)
-    return on(torch.where, fits, above, root)
-
-
-def _last_place(emit: Emit, kind: type, operands: list[Operand]) -> Any:
-    """``math.ulp``: how far the next float is, seen from zero; of the largest one, how far the one before."""
-
-    def on(function: Any, *given: Any, kind: type = float) -> Any:
-        return emit(function, *given, kind=kind)
-
-    size = on(torch.abs, _tensor(emit, operands[0], float))
-    above = on(torch.sub, on(torch.nextafter, size, _tensor(emit, (float, math.inf), float)), size)
-    below = on(torch.sub, size, on(torch.nextafter, size, _tensor(emit, (float, 0.0), float)))
-    found = on(torch.where, on(torch.isinf, above, kind=bool), below, above)
-    return on(torch.where, on(torch.isinf, size, kind=bool), size, found)
-
-
-def _is_close(emit: Emit, kind: type, operands: list[Operand]) -> Any:
-    def on(function: Any, *given: Any, kind: type = bool) -> Any:
-        return emit(function, *given, kind=kind)
-
-    left, right = (_tensor(emit, operand, float) for operand in operands)
-    apart = on(torch.abs, on(torch.sub, right, left, kind=float), kind=float)
-    sizes = (on(torch.abs, on(torch.mul, each, _CLOSE, kind=float), kind=float) for each in (right, left))
-    near = on(torch.logical_or, *(on(torch.le, apart, size) for size in sizes))
-    both = on(torch.logical_and, on(torch.isfinite, left), on(torch.isfinite, right))
-    return on(torch.logical_or, on(torch.eq, left, right), on(torch.logical_and, near, both))
-
-
-_CLOSE = 1e-09  # what `math.isclose` takes where nothing else is said
 
 LOWERINGS: dict[Any, Lowering] = {
     operator.add: _arithmetic(torch.add),
@@ -374,17 +246,7 @@ LOWERINGS: dict[Any, Lowering] = {
     round: _round,
     float.is_integer: _is_integer,
     is_integer: _is_integer,
-    math.log: _log,
-    math.degrees: _times(180.0 / math.pi),
-    math.radians: _times(math.pi / 180.0),
-    math.hypot: _folded(torch.hypot, float),
-    math.gcd: _folded(torch.gcd, int),
-    math.lcm: _folded(torch.lcm, int),
-    math.remainder: _remainder,
-    math.cbrt: _cube_root,
-    math.isqrt: _whole_root,
-    math.ulp: _last_place,
-    math.isclose: _is_close,
+    **FUNCTIONS,
     math.isnan: _test_float(torch.isnan),
     math.isinf: _test_float(torch.isinf),
     math.isfinite: _test_float(torch.isfinite),

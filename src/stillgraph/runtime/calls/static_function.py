@@ -204,8 +204,7 @@ class StaticFunction(Generic[P, R]):
         except BaseException as error:  # of any kind: an operation's, the user's own, or Ctrl-C
             with self.captures.exclusive():
                 is_known = call.fail(error, args, kwargs)
-                entered = before is None or before != call.entered
-                repeats = not is_known and is_repeatable(call.program, error, call.acting, entered)
+                repeats = not is_known and is_repeatable(call.program, error, call.acting, before, call.entered)
                 if not is_known and not repeats:
                     call.stop(error, args, kwargs)
             if not repeats:
@@ -247,7 +246,6 @@ class StaticFunction(Generic[P, R]):
         run = self._compiled(program)
         with waiting_collector():
             check = compile_guards(program.inputs, program.guards)
-        acting = regions_that_act(program)
         return CapturedCall(
             program,
             call_structure(args, kwargs),
@@ -255,7 +253,7 @@ class StaticFunction(Generic[P, R]):
             run,
             compile_result(program.result, program.effects),
             compile_settled(program, run, self.captures.exclusive) if settles(program) else None,
-            acting,
+            acting := regions_that_act(program),
             is_rewound(program, acting),
         )
 

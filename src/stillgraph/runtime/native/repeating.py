@@ -19,7 +19,13 @@ from stillgraph.program.context import are_hooks_on
 from stillgraph.program.program import Program
 
 
-def is_repeatable(program: Program, error: BaseException, acting: Sequence[int] | None, entered: bool) -> bool:
+def is_repeatable(
+    program: Program,
+    error: BaseException,
+    acting: Sequence[int] | None,
+    before: Sequence[int] | None,
+    after: Sequence[int] | None,
+) -> bool:
     """Whether a call may be made again in plain PyTorch, and whether that can make a difference.
 
     Only a call that is known to have done nothing but compute is made a second time (`passes.repeating`).
@@ -28,9 +34,10 @@ def is_repeatable(program: Program, error: BaseException, acting: Sequence[int] 
         program: of the call.
         error: what one of its operations raised.
         acting: the regions of the program that do more (`regions_that_act`).
-        entered: whether the call may have entered one of them.
+        before, after: how often each of them had begun before the call, and where it failed; None where that is not
+            counted.
     """
-    if acting is None or (acting and entered):
+    if acting is None or (acting and (before is None or before != after)):
         return False
     if isinstance(error, torch.OutOfMemoryError) or not isinstance(error, Exception):
         return False
