@@ -32,6 +32,12 @@ _ROTARY = {
     "hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "max_position_embeddings": 64,
     "num_attention_heads": 4, "num_key_value_heads": 2,
 }
+_ENCODER_DECODER = {
+    "d_model": 32,
+    **{f"{part}_layers": 2 for part in ("encoder", "decoder")},
+    **{f"{part}_attention_heads": 2 for part in ("encoder", "decoder")},
+    **{f"{part}_ffn_dim": 64 for part in ("encoder", "decoder")},
+}
 
 
 def gpt2() -> Any:
@@ -57,6 +63,25 @@ def t5() -> Any:
     return transformers.T5ForConditionalGeneration(transformers.T5Config(decoder_start_token_id=0, **sizes))
 
 
+def bart() -> Any:
+    """A Bart of 2 layers."""
+    ends = {"bos_token_id": 0, "pad_token_id": 1, "eos_token_id": 2, "decoder_start_token_id": 2}
+    config = transformers.BartConfig(vocab_size=64, max_position_embeddings=64, **_ENCODER_DECODER, **ends)
+    return transformers.BartForConditionalGeneration(config)
+
+
+def whisper() -> Any:
+    """A Whisper of 2 layers, for one language, without timestamps."""
+    ends = {"bos_token_id": 0, "pad_token_id": 1, "eos_token_id": 2, "decoder_start_token_id": 3}
+    sizes = {"max_source_positions": 50, "max_target_positions": 64, "num_mel_bins": 8}
+    none = {"suppress_tokens": None, "begin_suppress_tokens": None}
+    config = transformers.WhisperConfig(vocab_size=64, **_ENCODER_DECODER, **ends, **sizes, **none)
+    model = transformers.WhisperForConditionalGeneration(config)
+    model.generation_config.no_timestamps_token_id = 60
+    model.generation_config.is_multilingual = False
+    return model
+
+
 GREEDY = {"do_sample": False}
 SAMPLED = {"do_sample": True, "top_k": 5, "temperature": 0.7}
 PROGRAMS: dict[str, tuple[Callable[[], Any], dict[str, Any]]] = {
@@ -67,6 +92,8 @@ PROGRAMS: dict[str, tuple[Callable[[], Any], dict[str, Any]]] = {
     "llama": (llama, GREEDY),
     "mistral": (mistral, GREEDY),
     "t5": (t5, GREEDY),
+    "bart": (bart, GREEDY),
+    "whisper": (whisper, GREEDY),
 }
 """By name, what makes a model, and the options of `generate`."""
 
@@ -84,9 +111,12 @@ def generator(name: str) -> Callable[[Tensor], Tensor]:
     return generate
 
 
-def prompt(seed: int, batch: int = 1, length: int = 5) -> Tensor:
-    """A random prompt without special tokens, whole numbers of shape ``[batch, length]``."""
-    return torch.randint(3, 64, (batch, length), generator=torch.Generator().manual_seed(seed))
+def prompt(name: str, seed: int, batch: int = 1, length: int = 5) -> Tensor:
+    """A random prompt without special tokens, of shape ``[batch, length]``; for Whisper sounds ``[batch, 8, 100]``."""
+    drawn = torch.Generator().manual_seed(seed)
+    if name == "whisper":
+        return torch.randn(batch, 8, 100, generator=drawn)
+    return torch.randint(4, 60, (batch, length), generator=drawn)
 
 
 def made(name: str, contender: str) -> tuple[Callable[[Tensor], Tensor], Callable[[], int]]:
@@ -116,7 +146,7 @@ def seeded(call: Callable[[Tensor], Tensor], ids: Tensor) -> Tensor:
 def measured(name: str, rounds: int) -> dict[str, dict[str, float]]:
     """Seconds of the first call, of a warm call, its ratio to eager's, and programs, by contender."""
     calls, found = {}, {}
-    prompts = [prompt(seed) for seed in range(4)]
+    prompts = [prompt(name, seed) for seed in range(4)]
     wanted = [seeded(generator(name), ids) for ids in prompts]
     for contender in (EAGER, PARTIAL, FULL, DYNAMO):
         call, count = made(name, contender)

@@ -8,10 +8,21 @@ from typing import Any
 import torch
 
 from stillgraph.operators.dispatch import indexed
+from stillgraph.program.types import NumberType
 from stillgraph.trace.capture.session import Session
+from stillgraph.trace.control_flow.spreads import is_spread
 from stillgraph.trace.values.arrays import StagedArray
+from stillgraph.trace.values.lists import Leaf, StagedSpread
 from stillgraph.trace.values.numbers import StagedBool, StagedInt, is_mixed
 from stillgraph.trace.values.operands import require_known
+
+
+def _is_of_whole_numbers(items: list[Any]) -> bool:
+    spreads = [each.element for each in items if type(each) is StagedSpread]
+    numbers = (each for each in items if type(each) is not StagedSpread)
+    columns = all(isinstance(each, Leaf) and each.type == NumberType(int) for each in spreads)
+    return columns and all(type(each) is int or isinstance(each, StagedInt) for each in numbers)
+
 
 NOT_AN_INDEX = "only integer tensors of a single element can be converted to an index"
 
@@ -49,7 +60,13 @@ def _of_scalar(array: StagedArray) -> Any:
 
 
 def in_tensor(key: Any) -> Any:
-    """What a tensor is indexed with, for arrays of the run: their memory, a tensor; for a whole number its number."""
+    """What a tensor is indexed with.
+
+    Of an array of the run that is its memory, a tensor; of a whole number of numpy's its number; of a list of whole
+    numbers of which only the run knows the length a tensor of them.
+    """
+    if type(key) is list and is_spread(key) and _is_of_whole_numbers(key):
+        return torch.tensor(key, dtype=torch.int64)
     if isinstance(key, StagedArray):
         return key.tensor if key.tensor.dim() else _of_scalar(key)
     if isinstance(key, slice):
