@@ -6,6 +6,7 @@ has to give eager's tokens; in warm calls they take turns. Programs of `torch.co
 
 from __future__ import annotations
 
+import functools
 import sys
 import time
 from collections.abc import Callable
@@ -143,6 +144,10 @@ def seeded(call: Callable[[Tensor], Tensor], ids: Tensor) -> Tensor:
     return call(ids)
 
 
+def _same(call: Callable[[], object]) -> Callable[[], object]:
+    return call
+
+
 def measured(name: str, rounds: int) -> dict[str, dict[str, float]]:
     """Seconds of the first call, of a warm call, its ratio to eager's, and programs, by contender."""
     calls, found = {}, {}
@@ -159,9 +164,8 @@ def measured(name: str, rounds: int) -> dict[str, dict[str, float]]:
         assert torch.equal(first, wanted[0])
         calls[contender] = call
         found[contender] = {"first": seconds, "programs": float(count())}
-    timed = interleave(
-        {each: (lambda call=call: lambda: seeded(call, prompts[1])) for each, call in calls.items()}, rounds=rounds
-    )
+    warm = {each: functools.partial(seeded, call, prompts[1]) for each, call in calls.items()}
+    timed = interleave({each: functools.partial(_same, call) for each, call in warm.items()}, rounds=rounds)
     for contender, seconds_of in timed.items():
         found[contender]["warm"] = median(seconds_of)
         found[contender]["ratio"] = median_ratio(seconds_of, timed[EAGER])

@@ -226,7 +226,7 @@ class Part(Static):
                 if may_end or _tells_blocks(program):
                     plan.captured(program, ends)
                     return program
-                plan.may_end = True
+                self._take_care("its blocks are not told of what fails in it")
             except Learned as learned:
                 let_go(learned, of_all=True)
                 if breaks.count == known:
@@ -235,13 +235,18 @@ class Part(Static):
                 log("plan", "restart", f"a segment of {self._name} is captured anew, for {breaks.newest}")
             except EndedAnyway as ended:
                 let_go(ended, of_all=True)
-                plan.may_end = True
+                self._take_care("it ends where each path makes a call of its own")
             except (CaptureError, Unreachable) as error:
                 self._learn(segment, error)
             finally:
                 segment.forget()
                 self._front_end = SOURCE
         raise refusal("SG107", f"a capture has begun anew {MOST_ATTEMPTS} times")
+
+    def _take_care(self, why: str) -> None:
+        """Capture the call anew, with care of what matters where a program may end (`FrontEnd.may_end`)."""
+        self._plan.may_end = True
+        log("plan", "restart", f"a segment of {self._name} is captured anew, for {why}")
 
     def _segment(self, args: tuple[Any, ...]) -> Segment:
         function, _ = function_of(self.original, args)
