@@ -31,7 +31,7 @@ def test_every_part_agrees_and_writes_its_files(tmp_path: Path) -> None:
     assert agrees, printed
     assert printed.count("✓") == len(demo.PARTS)
     written = {file.name for file in (tmp_path / "new" / "folder").iterdir()}
-    assert {"gpt2.onnx", "solver.pt2"} <= written
+    assert {"generate.pt2", "gpt2.onnx", "solver.pt2"} <= written
     assert all(name in printed for name in written)
 
 

@@ -1,4 +1,4 @@
-"""Four real programs captured whole, compared with eager PyTorch, and written to files.
+"""Five real programs captured whole, compared with eager PyTorch, and written to files.
 
 Each part is a module of its own that is imported only when it runs: what it needs beyond torch is optional.
 """
@@ -39,6 +39,7 @@ class Part:
 
 PARTS = (
     Part("bert", "BERT", "a training step with the gradient of every parameter", ("transformers",)),
+    Part("generate", "generate()", "transformers' own decoding, run from a .pt2 file", ("transformers",)),
     Part(
         "gpt2",
         "GPT-2",
