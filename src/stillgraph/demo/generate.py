@@ -1,4 +1,4 @@
-"""Hugging Face's ``generate()``, untouched: prefill, the decoding loop with its cache and when it stops, in one file."""
+"""Hugging Face's ``generate()``, untouched: prefill, the decoding loop, its cache and when it stops, in one file."""
 
 from __future__ import annotations
 

@@ -151,15 +151,33 @@ def test_logging_warnings_and_standard_streams(
     assert (caplog.messages, capsys.readouterr().err) == (["the sum is 2.0"], "told\n")
 
 
+def told_once(x: Tensor) -> Tensor:
+    if x.sum() > 0:
+        LOG.warning_once("once %s", "told")  # type: ignore[attr-defined]  # made by the tests, as transformers does
+    return x * 2
+
+
+def test_a_method_that_logs_each_message_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    @functools.lru_cache(None)
+    def warning_once(self: logging.Logger, *args: Any, **kwargs: Any) -> None:
+        """As transformers has it."""
+        self.warning(*args, **kwargs)
+
+    monkeypatch.setattr(logging.Logger, "warning_once", warning_once, raising=False)
+    sg.save(told_once, tmp_path / "told.py", args=(torch.ones(2),))
+    monkeypatch.delattr(logging.Logger, "warning_once")
+    written = python_module(tmp_path / "told.py").told_once
+    for x in (-torch.ones(2), torch.ones(2), torch.ones(2)):
+        assert torch.equal(written(x), x * 2)
+    assert caplog.messages == ["once told"]
+
+
 def test_a_method_that_pythons_loggers_do_not_have(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     @functools.lru_cache(None)
-    def warning_once(self: logging.Logger, text: str) -> None:
-        self.warning(text)
-
-    def told_once(x: Tensor) -> Tensor:
-        if x.sum() > 0:
-            LOG.warning_once("once")  # type: ignore[attr-defined]  # made below, as transformers does
-        return x * 2
+    def warning_once(self: logging.Logger, *args: Any) -> None:
+        self.warning("twice: %s", *args)
 
     monkeypatch.setattr(logging.Logger, "warning_once", warning_once, raising=False)
     with pytest.raises(sg.ExportError, match="'warning_once', which Python's loggers do not have") as raised:

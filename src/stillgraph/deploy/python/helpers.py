@@ -90,6 +90,12 @@ HELPERS: dict[str, str] = {
     "_without_gradients": NO_GRADIENTS,
     "_Unbound": UNBOUND,
     "_replace": REPLACE,
+    "_logged_once": '''\
+@functools.lru_cache(None)
+def _logged_once(logger, method, *args, **kwargs):
+    """Log by a method of a logger, each message once."""
+    getattr(logger, method)(*args, **kwargs)
+''',
     "_popped": '''\
 def _popped(items, index):
     """What items.pop(index) leaves."""

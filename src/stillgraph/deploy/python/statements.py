@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import functools
 import logging
 import string
 from collections.abc import Callable
@@ -180,28 +181,57 @@ def _settle(writer: Writer, node: fx.Node) -> None:
 def _act(writer: Writer, node: fx.Node) -> None:
     step, args, kwargs = arguments(node)
     given = [writer.value(each) for each in args] + [f"{name}={writer.value(each)}" for name, each in kwargs.items()]
-    writer.lines.add(f"{_step(writer, value_of(step))}({', '.join(given)})", writer.at)
+    call, first = _step(writer, value_of(step))
+    writer.lines.add(f"{call}({', '.join((*first, *given))})", writer.at)
+
+
+def _logging(writer: Writer, function: Any) -> tuple[str, tuple[str, ...]]:
+    logger = getattr(function, "__self__", None)
+    module = writer.spelling.imported("logging")
+    place = f"{module}.getLogger({quoted(logger.name)})" if isinstance(logger, logging.Logger) else module
+    if function.__name__ in _LOGGING:
+        return f"{place}.{function.__name__}", ()
+    method = _logs_once_by(function)
+    if method is None:
+        message = f"a file of torch alone cannot call '{function.__name__}', which Python's loggers do not have"
+        raise refuse("SG402", message, location=writer.at, hint="Log by debug, info, warning, error or critical.")
+    writer.spelling.imported("functools")
+    return writer.spelling.helper("_logged_once"), (place, quoted(method))
+
+
+def _logs_once_by(function: Any) -> str | None:
+    """The method of Python's loggers that one with a cache passes on to, as transformers' ``warning_once`` does."""
+    kept = getattr(function, "__func__", None)
+    code = getattr(getattr(kept, "__wrapped__", None), "__code__", None)
+    if not isinstance(kept, functools._lru_cache_wrapper) or code is None or len(code.co_names) != 1:
+        return None
+    passes_on = code.co_code in (_passing_on.__code__.co_code, _passing_on_told.__code__.co_code)
+    return code.co_names[0] if passes_on and code.co_names[0] in _LOGGING else None
+
+
+def _passing_on(self: Any, *args: Any, **kwargs: Any) -> None:
+    self.warning(*args, **kwargs)
+
+
+def _passing_on_told(self: Any, *args: Any, **kwargs: Any) -> None:
+    """Its first constant is this text."""
+    self.warning(*args, **kwargs)
 
 
 _LOGGING = frozenset(["debug", "info", "warning", "warn", "error", "critical", "fatal", "exception", "log"])
 
 
-def _step(writer: Writer, step: Any) -> str:
+def _step(writer: Writer, step: Any) -> tuple[str, tuple[str, ...]]:
+    """What is called, and its first arguments."""
     match step:
         case Warning_():
-            return f"{writer.spelling.imported('warnings')}.warn"
+            return f"{writer.spelling.imported('warnings')}.warn", ()
         case StandardStream(stream=stream, method=method):
-            return f"{writer.spelling.imported('sys')}.{stream}.{method}"
+            return f"{writer.spelling.imported('sys')}.{stream}.{method}", ()
         case Calling(function=function):
-            return writer.spelling.function(function, writer.at)
+            return writer.spelling.function(function, writer.at), ()
         case Logging(function=function):
-            if function.__name__ not in _LOGGING:
-                message = f"a file of torch alone cannot call '{function.__name__}', which Python's loggers do not have"
-                hint = "Log by debug, info, warning, error or critical."
-                raise refuse("SG402", message, location=writer.at, hint=hint)
-            logger = getattr(function, "__self__", None)
-            name = f".getLogger({quoted(logger.name)})" if isinstance(logger, logging.Logger) else ""
-            return f"{writer.spelling.imported('logging')}{name}.{function.__name__}"
+            return _logging(writer, function)
     raise refuse("SG402", f"a file of torch alone cannot call '{step!r}'", location=writer.at)
 
 
