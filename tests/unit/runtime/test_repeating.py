@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 import stillgraph as sg
+from stillgraph.runtime.native.repeating import regions_that_act
 
 
 class Notes:
@@ -372,3 +373,40 @@ def test_what_writes_in_place_is_not_written_twice() -> None:
     with pytest.raises(IndexError):
         static(Notes(), x, torch.tensor(9))
     assert x.tolist() == [1, 1, 1]
+
+
+def copied_and_written(notes: Notes, x: Tensor, i: Tensor) -> Tensor:
+    y = torch.zeros(3)
+    with Bracketing(notes):
+        try:
+            y[0] = x[int(i)]
+        except IndexError:
+            y[1] = 5.0
+        y.add_(1)
+        return y + x[i + 1]
+
+
+def given_and_written(notes: Notes, x: Tensor, i: Tensor) -> Tensor:
+    y = x
+    with Bracketing(notes):
+        try:
+            y = y + x[int(i)]
+        except IndexError:
+            pass
+        y.add_(1)
+        return y + x[i + 1]
+
+
+@pytest.mark.parametrize(("function", "repeats"), [(copied_and_written, True), (given_and_written, False)])
+def test_memory_is_followed_through_a_try(function: Callable[..., Any], repeats: bool) -> None:
+    static = sg.to_static(function, backend="eager")
+    for index in (0, 2, 5, -9):
+        notes, expected = Notes(), Notes()
+        given, wanted = torch.arange(3.0), torch.arange(3.0)
+        with contextlib.suppress(IndexError):
+            static(notes, given, torch.tensor(index))
+        with contextlib.suppress(IndexError):
+            function(expected, wanted, torch.tensor(index))
+        assert torch.equal(given, wanted)
+        assert not repeats or notes.state() == expected.state()
+    assert (regions_that_act(static.programs[0]) is not None) == repeats

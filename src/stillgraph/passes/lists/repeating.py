@@ -110,7 +110,7 @@ def _writes_to_its_own(module: fx.GraphModule) -> bool:
     values = (leaf for node in _nodes(module) for leaf in tree_leaves(node.meta.get("val")))
     if any(isinstance(leaf, torch.Tensor) and leaf.layout is not torch.strided for leaf in values):
         return False
-    if any(node.target in CONSTRUCTS and node.target not in (COND, WHILE) for node in _nodes(module)):
+    if any(node.target in CONSTRUCTS and node.target not in (COND, WHILE, try_) for node in _nodes(module)):
         return False
     return all(map(_makes, flow_of(module).written))
 

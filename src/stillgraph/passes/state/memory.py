@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import operator
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,10 +11,11 @@ from typing import Any
 from torch import fx
 
 from stillgraph.core.diagnostics import refuse
-from stillgraph.passes.regions.regions import Branch, Loop, control_of, is_result, outputs, placeholders
+from stillgraph.passes.regions.regions import Branch, Loop, attribute, control_of, outputs, placeholders
 from stillgraph.passes.regions.values import storage_of, value_of
 from stillgraph.program.facts.writes import written_arguments
 from stillgraph.program.graphs import arguments, regions
+from stillgraph.program.operations import keep, try_
 from stillgraph.program.types import ListType
 
 COPIED = "copied"
@@ -43,12 +45,14 @@ class Flow:
         written: for each root that an operation writes in place, such an operation.
         writers: all of these operations.
         listed: the roots of tensors that are put into a list of unknown length, or taken out of one.
+        kept: by the name of a `try_`, the roots of what its handler may find.
     """
 
     copied: dict[Copying, dict[fx.Node, Roots]] = field(default_factory=dict)
     written: dict[Any, fx.Node] = field(default_factory=dict)
     writers: dict[Any, dict[fx.Node, None]] = field(default_factory=dict)
     listed: set[Any] = field(default_factory=set)
+    kept: dict[str, list[Roots]] = field(default_factory=dict)
 
     def written_in_lists(self) -> fx.Node | None:
         """An operation that writes to a tensor which is, or was, or will be in a list."""
@@ -127,7 +131,13 @@ def _region(module: fx.GraphModule, given: list[Roots], flow: Flow) -> list[Root
         memory = storage_of(node.meta.get("val"))
         if (control := control_of(module, node)) is not None:
             of_controls[node] = _branch(control, at, flow) if isinstance(control, Branch) else _loop(control, at, flow)
-        elif is_result(node):
+        elif node.target is try_:
+            of_controls[node] = _attempt(module, node, at, flow)
+        elif node.target is keep:
+            name, values = arguments(node)
+            before = flow.kept.get(name) or [_NONE] * len(values)
+            flow.kept[name] = [old | at(value) for old, value in zip(before, values, strict=True)]
+        elif node.target is operator.getitem and arguments(node)[0] in of_controls:
             source, index = arguments(node)
             roots[node] = of_controls[source][index]
         elif node.op != "placeholder":
@@ -164,6 +174,16 @@ def _of_operation(node: fx.Node, known: Roots, at: Callable[[Any], Roots], flow:
 def _branch(branch: Branch, at: Callable[[Any], Roots], flow: Flow) -> list[Roots]:
     handed = [at(value) for value in branch.operands]
     left, right = (_region(arm, handed, flow) for arm in branch.arms)
+    return [a | b for a, b in zip(left, right, strict=True)]
+
+
+def _attempt(module: fx.GraphModule, node: fx.Node, at: Callable[[Any], Roots], flow: Flow) -> list[Roots]:
+    name, *graphs, _, operands = arguments(node)
+    body, handler = (attribute(module, graph) for graph in graphs)
+    handed = [at(value) for value in operands]
+    left = _region(body, handed, flow)
+    unknown = len(placeholders(handler)) - 1 - len(handed)  # of the exception there is no memory
+    right = _region(handler, [_NONE, *flow.kept.get(name, [_NONE] * unknown), *handed], flow)
     return [a | b for a, b in zip(left, right, strict=True)]
 
 
