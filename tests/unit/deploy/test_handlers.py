@@ -190,8 +190,25 @@ def chained(x: Tensor) -> Any:
     return y
 
 
+def of_known_sequences(x: Tensor) -> Any:
+    n = int(x.sum())
+    try:
+        y = x * [1, 2, 3][n]
+    except IndexError:
+        y = x * 7
+    try:
+        y = y + (x, -x)[-n]
+    except LookupError as error:
+        y = y - (1 if str(error) == "tuple index out of range" else 100)
+    if n > 0:
+        assert n < 10, "too large"
+        y = y + list(range(4))[n]
+    return y
+
+
 HANDLERS = [several_clauses, by_isinstance, by_class, by_text, of_python, raised_again, raised_again_and_handled]
 HANDLERS += [handled_in_a_handler, in_a_loop, one_of_two, cleaned_up, described, chained]
+HANDLERS += [of_known_sequences]
 
 
 def outcome(function: Callable[..., Any], x: Tensor) -> Any:

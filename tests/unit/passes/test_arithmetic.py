@@ -22,6 +22,7 @@ from stillgraph.passes.regions.regions import all_nodes
 from stillgraph.program.operations import divisor, require
 from stillgraph.program.program import Program
 from stillgraph.program.verify import verify
+from tests.cases.compare import assert_same
 from tests.unit.passes.captured import run
 from tests.unit.passes.test_single_passes import targets
 
@@ -128,6 +129,22 @@ def test_a_whole_number_of_a_tensor_is_required_to_be_one() -> None:
     assert of_half == [said_of(int, math.nan), said_of(int, math.inf)]  # which has no larger numbers
     assert len(required(check_arithmetic(sg.export(whole, (X,))))) == 3
     assert required(check_arithmetic(sg.export(whole, (X.long(),)))) == []
+
+
+def test_an_index_is_required_to_be_in_range() -> None:
+    def picked(x: Tensor) -> list[Any]:
+        k = int(x[0].long())
+        return [(1, 2)[k], (x, -x, x)[k], (1, 2, 3)[k % 3], (4, 5)[k > 1], (1, 2)[k % 3]]
+
+    checked = check_arithmetic(sg.export(picked, (torch.tensor([1.0]),)))
+    verify(checked)
+    text = "IndexError: tuple index out of range"
+    assert required(checked) == [text] * 3
+    lowered = pipeline.run(checked)
+    assert_same(run(lowered, (torch.tensor([1.0]),)), picked(torch.tensor([1.0])), "picked")
+    for value in (2.0, -3.0):
+        with pytest.raises(RuntimeError, match=text):
+            run(lowered, (torch.tensor([value]),))
 
 
 def test_a_constant_zero_fails() -> None:

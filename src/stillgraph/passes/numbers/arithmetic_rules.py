@@ -10,7 +10,7 @@ from typing import Any, cast
 import torch
 from torch import fx
 
-from stillgraph.passes.numbers.known_numbers import is_nonnegative, is_positive
+from stillgraph.passes.numbers.known_numbers import is_below, is_nonnegative, is_positive
 from stillgraph.passes.numbers.number_errors import COMPLEX, FRACTION, LEAST, MOST, WIDE, said_of
 from stillgraph.passes.regions.regions import call
 from stillgraph.passes.regions.values import Fakes, kind_of, value_of
@@ -100,9 +100,13 @@ Rule = Callable[[Operation], None]
 
 def rule_of(node: fx.Node) -> Rule | None:
     """What is required of the operands of an operation on numbers, if anything may have to be."""
-    if node.op != "call_function" or kind_of(value_of(node)) is None or node.kwargs:
+    if node.op != "call_function" or node.kwargs:
         return None
     args = arguments(node)
+    if node.target is operator.getitem and isinstance(args[0], (list, tuple)):
+        return _item if kind_of(value_of(args[1])) is not None and isinstance(args[1], fx.Node) else None
+    if kind_of(value_of(node)) is None:
+        return None
     values = [value_of(argument) for argument in args]
     if node.target is int and len(args) == 1 and isinstance(values[0], torch.Tensor):
         return _to_whole if values[0].dtype.is_floating_point else None
@@ -123,6 +127,18 @@ def _division(it: Operation) -> None:
         with it.node.graph.inserting_before(it.node):
             safe = call(it.node, divisor, (by,), value_of(by)) if isinstance(by, fx.Node) else 1
         it.node.args = (it.args[0], safe)
+
+
+# ---- items of sequences
+def _item(it: Operation) -> None:
+    sequence, at = it.args
+    above = False if is_below(at, len(sequence)) else it.test(operator.ge, at, len(sequence))
+    below = False if is_nonnegative(at) else it.test(operator.lt, at, -len(sequence))
+    wrong = it.either(above, below)
+    if wrong is not False:
+        it.forbid(wrong, said_of(operator.getitem, [] if isinstance(sequence, list) else (), 0))
+        fine = it.test(operator.not_, wrong)  # as for divisors: torch's own error would come before
+        it.node.args = (sequence, it.emit(operator.mul, at, fine, kind=int))
 
 
 # ---- powers

@@ -1,4 +1,4 @@
-"""What is known of a number before the run: that it is no less than 0, or more than 0."""
+"""What is known of a number before the run: that it is no less than 0, more than 0, or less than another."""
 
 from __future__ import annotations
 
@@ -78,6 +78,20 @@ def is_positive(argument: Any, depth: int = _DEPTH) -> bool:
     if target is min or (target is operator.mul and kind_of(value) is int):
         return all(is_positive(each, depth - 1) for each in args)
     return False
+
+
+def is_below(argument: Any, most: int) -> bool:
+    """Whether a whole number is less than another in every run."""
+    if not isinstance(argument, fx.Node):
+        return isinstance(argument, int) and argument < most
+    value = value_of(argument)
+    if kind_of(value) is bool:
+        return most > 1
+    if isinstance(value, torch.SymInt) and statically_known_true(value < most):
+        return True
+    args = arguments(argument)
+    by = args[1] if argument.target is operator.mod else None
+    return isinstance(by, int) and 0 < by <= most
 
 
 def _of_tensor(node: fx.Node, depth: int) -> bool:

@@ -28,6 +28,6 @@ def said_of(function: Callable[..., Any], *operands: Any) -> str:
     """
     try:
         function(*operands)
-    except (ArithmeticError, ValueError) as error:
+    except (ArithmeticError, LookupError, ValueError) as error:
         return f"{type(error).__name__}: {str(error).partition(', got ')[0]}"
     raise AssertionError(f"{function.__name__}{operands} does not fail")
