@@ -201,7 +201,8 @@ def of_known_sequences(x: Tensor) -> Any:
     except LookupError as error:
         y = y - (1 if str(error) == "tuple index out of range" else 100)
     if n > 0:
-        assert n < 10, "too large"
+        if n >= 10:
+            raise LookupError("too large")
         y = y + list(range(4))[n]
     return y
 

@@ -46,12 +46,12 @@ class OwnError:
 _RAISED: Kinds = (
     *(RuntimeError, IndexError, ValueError, TypeError, NotImplementedError),
     torch.linalg.LinAlgError,  # type: ignore[attr-defined]  # public, but not declared so
-    *(ZeroDivisionError, OverflowError, AttributeError, KeyError),
+    *(ZeroDivisionError, OverflowError, AttributeError, KeyError, UnboundLocalError),
 )
 """What torch's operations and Python's raise by themselves: no class of a user's."""
 
 _OF_TORCH: Kinds = (RuntimeError, IndexError, ValueError, TypeError)
-_OF_PYTHON: Kinds = _RAISED
+_OF_PYTHON: Kinds = tuple(kind for kind in _RAISED if kind is not UnboundLocalError)
 
 _UNKNOWN = "it is not among those that give a value for all values of their arguments"
 _SIZES = "sizes that only the run knows may not fit"
@@ -61,6 +61,12 @@ _STEP = "a step that only the run knows may be zero or less"
 _ELEMENTS = "a tensor whose size only the run knows may have no element, or several"
 _ZERO = "a divisor may be zero"
 _POWER = "a whole number may have a negative exponent"
+
+USED = "a value is used where it is None or unbound"
+"""What a file says where it has nothing to compute with, in the place of what Python raises."""
+
+OF_NOTHING = OwnError(_RAISED, USED)
+"""What Python may raise for an operation on None, or on a variable without a value."""
 
 SITES = frozenset({exceptions.raise_, exceptions.raise_made, operations.assert_, operations.require, reraise})
 """What raises an exception that a handler is told of."""
@@ -209,4 +215,4 @@ def _is_within(index: Any, size: Any) -> bool:
     return statically_known_true(-size <= index) and statically_known_true(index < size)
 
 
-__all__ = ["SITES", "OwnError", "own_error"]
+__all__ = ["OF_NOTHING", "SITES", "USED", "OwnError", "own_error"]

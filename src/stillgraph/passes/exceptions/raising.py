@@ -13,7 +13,9 @@ import torch
 from torch import fx
 from torch.utils._pytree import tree_leaves
 
+from stillgraph.core.diagnostics import refuse
 from stillgraph.passes.exceptions.catching import has_marks
+from stillgraph.passes.exceptions.own_errors import OF_NOTHING, USED
 from stillgraph.passes.exceptions.telling import Site, answered
 from stillgraph.passes.numbers.number_errors import LIMITS
 from stillgraph.passes.regions.marks import CAUGHT, TOLD, again, attempt, site_of
@@ -89,6 +91,10 @@ def _lowered(program: Program, goes_on: bool) -> Program:
     return fresh
 
 
+_USED = f"AssertionError: {USED}"
+_MAY_BE_NOTHING = "a value that may be None or unbound is used in a try, whose handler may wait for what that raises"
+_CHECK = "Check before, with if, in place of catching the exception."
+
 Failed = fx.Node | int | None
 """Which of the sites in a stretch of a region failed: a number, 0 for none; None if there are none."""
 
@@ -148,7 +154,10 @@ class _Raising:
         """Make the mark behind the body of a ``try`` a truth value; what failed with something else."""
         inside = {*range(begun.sites + 1, len(self.sites) + 1), *self.again[begun.again :]}
         numbers = sorted(inside - self.handled)
-        own = [number for number in numbers if self.sites[number - 1].text not in LIMITS]
+        own = [number for number in numbers if self.sites[number - 1].text not in (*LIMITS, _USED)]
+        for site in (self.sites[number - 1] for number in numbers):
+            if site.text == _USED and OF_NOTHING.among(node.meta[CAUGHT]):
+                raise refuse("SG402", _MAY_BE_NOTHING, location=site.location, hint=_CHECK)
         mine = [number for number in own if issubclass(self.sites[number - 1].kind, node.meta[CAUGHT])]
         self.reaching[node.args[0]] = mine  # type: ignore[index]  # the number of the attempt
         self.handled.update(mine)

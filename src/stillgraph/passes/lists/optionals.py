@@ -10,6 +10,7 @@ import torch
 from torch import fx
 
 from stillgraph.core.diagnostics import refuse
+from stillgraph.passes.exceptions.own_errors import USED
 from stillgraph.passes.exceptions.raising import SITES
 from stillgraph.passes.regions.regions import (
     Branch,
@@ -31,7 +32,6 @@ from stillgraph.program.outputs import Container, Instance, OrNone, Template, ou
 from stillgraph.program.program import Program
 
 _MISSING = "the result is None or unbound, which an artefact cannot return"
-_USED = "a value is used where it is None or unbound"
 _GIVE_VALUE = "Give the variable a value before the branch or loop."
 
 
@@ -102,7 +102,7 @@ class _Optionals:
                 module.graph.erase_node(node)
             elif node.op != "output" and node.target not in SITES and node.target is not kind_code:
                 for flag in {self.flags.get(given, False) for given in node.all_input_nodes} - asserted - {False}:
-                    self.assert_present(node, flag, _USED)
+                    self.assert_present(node, flag, USED)
                     asserted.add(flag)
 
     def _is_none(self, node: fx.Node) -> None:

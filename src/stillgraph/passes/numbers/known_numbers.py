@@ -1,4 +1,4 @@
-"""What is known of a number before the run: that it is no less than 0, more than 0, or less than another."""
+"""What is known of a number before the run: that it is no less than 0, more than 0, or below a bound."""
 
 from __future__ import annotations
 
@@ -90,6 +90,8 @@ def is_below(argument: Any, most: int) -> bool:
     if isinstance(value, torch.SymInt) and statically_known_true(value < most):
         return True
     args = arguments(argument)
+    if argument.target in (int, operator.index) and kind_of(value_of(args[0])) in (int, bool):
+        return is_below(args[0], most)
     by = args[1] if argument.target is operator.mod else None
     return isinstance(by, int) and 0 < by <= most
 
