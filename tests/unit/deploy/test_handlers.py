@@ -300,3 +300,47 @@ def test_what_an_exception_holds_of_the_run_is_refused(tmp_path: Path) -> None:
     with pytest.raises(sg.ExportError, match="an except block uses the exception") as raised:
         sg.save(held, tmp_path / "program.pt2", args=(X,))
     assert "test_handlers.py" in str(raised.value)
+
+
+def none_in_place_of_a_number(x: Tensor) -> Tensor:
+    number = None if x.sum() > 5 else 3
+    try:
+        y = x * (number + 1)  # type: ignore[operator]  # it is to fail
+    except TypeError:
+        y = x - 1
+    return y
+
+
+def none_in_a_call(x: Tensor) -> Tensor:
+    most = None if x.sum() > 5 else 1.5
+    try:
+        y = torch.clamp(x, max=most)
+    except (TypeError, RuntimeError):
+        y = x - 1
+    return y
+
+
+def no_assertion_of_the_users(x: Tensor) -> Tensor:
+    number = None if x.sum() > 5 else 3
+    try:
+        assert x.sum() > 0
+        y = x * (number + 1)  # type: ignore[operator]  # it is to fail
+    except AssertionError:
+        y = x - 1
+    return y
+
+
+@pytest.mark.parametrize("function", [none_in_place_of_a_number, none_in_a_call])
+def test_what_python_raises_for_none_is_refused(function: Callable[..., Any], tmp_path: Path) -> None:
+    with pytest.raises(sg.ExportError, match="may be None or unbound is used in a try") as raised:
+        sg.save(function, tmp_path / "program.pt2", args=(X,))
+    assert raised.value.reason.code == "SG402"
+
+
+def test_a_handler_of_assertions_is_not_given_what_the_file_asserts(tmp_path: Path) -> None:
+    sg.save(no_assertion_of_the_users, tmp_path / "program.pt2", args=(X,))
+    loaded = sg.load(tmp_path / "program.pt2")
+    assert_same(no_assertion_of_the_users(X), loaded(X), "in the body")
+    assert_same(no_assertion_of_the_users(-X), loaded(-X), "handled")
+    with pytest.raises(AssertionError, match="None or unbound"):
+        loaded(X * 9)

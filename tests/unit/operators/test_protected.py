@@ -258,13 +258,25 @@ def its_message(x: Tensor) -> Any:
         return x * len(error.args[0])
 
 
+def of_a_call_that_may_get_none(x: Tensor) -> Any:
+    most = None if x[0] > 0.5 else 0.7
+    try:
+        y = torch.clamp(x, max=most)
+    except RuntimeError as error:
+        return str(error)
+    try:
+        return torch.stack([y, None if x[1] > 0 else x])  # type: ignore[list-item]  # it is to fail
+    except TypeError:
+        return y - 1
+
+
 @pytest.mark.parametrize(
     "function",
     [
         *(simple, state_at_the_raise, several_handlers, a_tuple_of_kinds, not_for_this_handler, inner_and_outer),
         *(its_message, looked_up, raised_again, raised_on, with_else_and_finally, only_finally, in_a_loop),
         *(around_a_loop, asserted, divided, rooted, factored, asked_for_its_type, returns_everywhere),
-        *(unbound_in_the_handler, lists),
+        *(unbound_in_the_handler, lists, of_a_call_that_may_get_none),
     ],
 )
 def test_as_in_eager(function: Any) -> None:

@@ -15,6 +15,7 @@ from typing import Any, NoReturn
 
 import torch
 from torch import fx
+from torch.utils._pytree import tree_leaves
 
 from stillgraph.core.diagnostics import InternalError, refuse
 from stillgraph.core.location import Location
@@ -192,6 +193,8 @@ class Recorder(PlainAnswers):
             self.before_raise(RuntimeError)
         if takes_any_float(func, (args, kwargs)):
             self.before_risk()
+        if any(info(value).may_be_missing for value in tree_leaves((args, kwargs))):
+            self.before_raise(None)
         result = self.run(func, args, kwargs)
         if not call_results.has_staged(result) and not is_effectful(func):
             return result
