@@ -30,6 +30,17 @@ def _arithmetic(function: Any) -> Lowering:
     return lower
 
 
+def _modulo(emit: Emit, kind: type, operands: list[Operand]) -> Any:
+    """``%``: of floats, Python's zero has the sign of the divisor, torch's that of the dividend."""
+    found = _arithmetic(torch.remainder)(emit, kind, operands)
+    if kind is not float:
+        return found
+    by = tensor_of(emit, operands[1], float)
+    zeros = [tensor_of(emit, (float, zero), float) for zero in (-0.0, 0.0)]
+    zero = emit(torch.where, emit(torch.lt, by, 0.0, kind=bool), *zeros, kind=float)  # ONNX has no `copysign`
+    return emit(torch.where, emit(torch.eq, found, 0.0, kind=bool), zero, found, kind=float)
+
+
 def _comparison(function: Any) -> Lowering:
     def lower(emit: Emit, kind: type, operands: list[Operand]) -> Any:
         (first, left), (second, right) = operands
@@ -101,11 +112,17 @@ def _bitwise(function: Any) -> Lowering:
     return lower
 
 
-def _extreme(function: Any) -> Lowering:
+def _extreme(function: Any, test: Any) -> Lowering:
+    """``max`` or ``min``: of floats, the first of those that no other is beyond, as NaN is of none."""
+
     def lower(emit: Emit, kind: type, operands: list[Operand]) -> Any:
         result = tensor_of(emit, operands[0], kind)
         for operand in operands[1:]:
-            result = emit(function, result, tensor_of(emit, operand, kind), kind=kind)
+            other = tensor_of(emit, operand, kind)
+            if kind is float:
+                result = emit(torch.where, emit(test, other, result, kind=bool), other, result, kind=kind)
+            else:
+                result = emit(function, result, other, kind=kind)
         return result
 
     return lower
@@ -209,7 +226,7 @@ LOWERINGS: dict[Any, Lowering] = {
     operator.sub: _arithmetic(torch.sub),
     operator.mul: _arithmetic(torch.mul),
     operator.floordiv: _arithmetic(torch.floor_divide),
-    operator.mod: _arithmetic(torch.remainder),
+    operator.mod: _modulo,
     operator.pow: _arithmetic(torch.pow),
     pow: _arithmetic(torch.pow),
     math.pow: _on_float(torch.pow),
@@ -241,8 +258,8 @@ LOWERINGS: dict[Any, Lowering] = {
     math.trunc: _convert,
     math.floor: _on_float(torch.floor),
     math.ceil: _on_float(torch.ceil),
-    max: _extreme(torch.maximum),
-    min: _extreme(torch.minimum),
+    max: _extreme(torch.maximum, torch.gt),
+    min: _extreme(torch.minimum, torch.lt),
     round: _round,
     float.is_integer: _is_integer,
     is_integer: _is_integer,
