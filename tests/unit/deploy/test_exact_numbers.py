@@ -69,7 +69,8 @@ def test_whole_numbers_beside_floats(tmp_path: Path, suffix: str) -> None:
 def extremes_and_rests(x: Tensor, y: Tensor) -> Any:
     a, b = x.item(), y.item()
     extremes = (max(a, b), min(a, b), max(0.0, a), min(a, 0.0), max(1.0, a, b), min(-0.0, b), max(-0.0, a))
-    return extremes, (a % 2.0, a % -2.0, -6.0 % (b if 0 < abs(b) < 5 else -1.5), a // 2.0, a // -2.0)
+    c, d = a if abs(a) < 5 else -3.0, b if 0 < abs(b) < 5 else -1.5
+    return extremes, (c % 2.0, c % -2.0, -6.0 % d, c % d, c // 2.0, c // -2.0)
 
 
 @pytest.mark.parametrize("suffix", FORMATS)
