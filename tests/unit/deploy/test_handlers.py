@@ -207,9 +207,25 @@ def of_known_sequences(x: Tensor) -> Any:
     return y
 
 
+def with_an_else(x: Tensor) -> Tensor:
+    try:
+        try:
+            if x.sum() > 5:
+                raise KeyError("large")
+        except KeyError:
+            y = x * 2
+        else:
+            if x.sum() < 0:
+                raise KeyError("negative")
+            y = x * 3
+    except KeyError:
+        y = x * 4
+    return y
+
+
 HANDLERS = [several_clauses, by_isinstance, by_class, by_text, of_python, raised_again, raised_again_and_handled]
 HANDLERS += [handled_in_a_handler, in_a_loop, one_of_two, cleaned_up, described, chained]
-HANDLERS += [of_known_sequences]
+HANDLERS += [of_known_sequences, with_an_else]
 
 
 def outcome(function: Callable[..., Any], x: Tensor) -> Any:

@@ -31,7 +31,7 @@ from stillgraph.program.exceptions import which
 from stillgraph.program.facts.schemas import draws
 from stillgraph.program.facts.writes import name_of
 from stillgraph.program.graphs import arguments, regions
-from stillgraph.program.operations import keep, try_
+from stillgraph.program.operations import keep, try_, unbound
 from stillgraph.program.program import Program
 
 _CHECK = "Check before, with if, in place of catching the exception."
@@ -107,7 +107,8 @@ class _Catching:
                 operands = (call(node, site_of, (self.count,), self.fakes.number(int)), *operands)
             flag = call(node, failed, (self.count,), self.fakes.number(bool))
             flag.meta[CAUGHT] = caught
-            passed = list(dict.fromkeys(value for value in given if isinstance(value, fx.Node)))
+            nodes = dict.fromkeys(value for value in given if isinstance(value, fx.Node))
+            passed = [value for value in nodes if value.target is not unbound]  # which stands for nothing to pass
             arms = self._arms(module, node, handler, list(operands), given, passed)
             branch = call(node, COND, (flag, *arms, (*operands, *passed)), node.meta["val"])
         node.replace_all_uses_with(branch)
@@ -146,6 +147,10 @@ class _Catching:
             for value in values:
                 add_placeholder(arm, len(placeholders(arm)), value.name, value, value.meta["val"])
         inside = dict(zip(passed, placeholders(through)[len(operands) :], strict=True))
+        with through.graph.inserting_before(through.graph.output_node()):
+            for value in given:
+                if isinstance(value, fx.Node) and value not in inside:
+                    inside[value] = through.graph.node_copy(value)
         set_outputs(through, [inside[value] if isinstance(value, fx.Node) else value for value in given])
         arms = []
         for name, arm in (("handled", handler), ("done", through)):
