@@ -36,7 +36,7 @@ from stillgraph.core.parcel import opened, without_parcels
 from stillgraph.core.tracebacks import let_go
 from stillgraph.operators.outside import acts
 from stillgraph.operators.outside.outside import OF_EXCEPTIONS
-from stillgraph.passes.lists.repeating import may_repeat, may_repeat_unless_entered
+from stillgraph.passes.lists.repeating import may_repeat, may_repeat_unless_entered, only_tells
 from stillgraph.program.program import Program
 from stillgraph.trace.code.chance import CLOCKS
 from stillgraph.trace.code.watch import Watch
@@ -64,14 +64,15 @@ def _is_clock(function: Any) -> bool:
 def _tells_blocks(program: Program) -> bool:
     """Whether the blocks around what fails in a program are told of it, though its capture took no care of that.
 
-    Python tells them, where it makes the call once more. Of a program that holds a whole call, it need not be able to
-    where an arm was entered that acts on the world outside.
+    Python tells them, where it makes the call once more. A program that holds a whole call may have given warnings and
+    written to logs by then, in arms: those are told twice.
     """
     if not program.watched:
         return True
     if ending_of(program, SUSPENDED) is not None:
         return may_repeat(program.graph)
-    return may_repeat_unless_entered(program.graph) is not None
+    acting = may_repeat_unless_entered(program.graph)
+    return acting is not None and only_tells(program.graph, acting)
 
 
 class Failed(BaseException):

@@ -83,6 +83,7 @@ class Program:
     splits: tuple[Split, ...] = ()
     watched: bool = False  # whether a context manager of the user's sees how a block of it ends
     so_far: tuple[tuple[Effect, ...], ...] = ()  # the effects before an operation that may fail, see `program.so_far`
+    passes_by: bool = False  # whether an operation that fails does not tell a block that eager PyTorch tells of it
     dims: Mapping[Source, tuple[Dim | None, ...]] = field(default_factory=dict, compare=False, repr=False)
     record: Record = field(default=Record(), compare=False, repr=False)  # how it was captured
 

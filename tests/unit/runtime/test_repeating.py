@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import traceback
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -224,6 +226,71 @@ def test_a_call_that_has_acted_acts_once(capsys: pytest.CaptureFixture[str]) -> 
     capsys.readouterr()
     assert outcome(static, 9)[0] == outcome(acting_in_an_arm, 9)[0]
     assert capsys.readouterr().out == "large\n" * 2  # once in each
+
+
+def acting_then_putting_back(notes: Notes, x: Tensor, i: Tensor) -> Tensor:
+    notes.n = 1
+    try:
+        if i > 5:
+            print("large")
+        return x[int(i)]
+    finally:
+        notes.n = 0
+
+
+def drawing_in_an_arm(notes: Notes, x: Tensor, i: Tensor) -> Tensor:
+    with Bracketing(notes):
+        if i > 5:
+            x = x + torch.rand(3, generator=GENERATOR)
+        return x[int(i)]
+
+
+GENERATOR = torch.Generator()
+
+
+@pytest.mark.parametrize("function", [acting_in_an_arm, acting_then_putting_back, drawing_in_an_arm])
+@pytest.mark.parametrize("first", [1, 9])
+def test_without_a_full_graph_blocks_are_told_of_what_fails_behind_an_arm_that_acts(
+    function: Callable[..., Any], first: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    static = sg.to_static(function, backend="eager", full_graph=False)
+    for index in (first, 9, 1, -9, 8):
+        found = []
+        for each in (function, static):
+            GENERATOR.manual_seed(3)
+            found.append((outcome(each, index), capsys.readouterr().out, GENERATOR.get_state().tolist()))
+        assert found[0] == found[1]
+
+
+def warning_in_an_arm(notes: Notes, x: Tensor, i: Tensor) -> Tensor:
+    notes.n = 1
+    try:
+        if i > 5:
+            warnings.warn("large", stacklevel=1)
+        notes.log.append("warned")
+        return x[int(i)]
+    finally:
+        notes.n = 0
+
+
+def logging_in_an_arm(notes: Notes, x: Tensor, i: Tensor) -> Tensor:
+    with Bracketing(notes):
+        for k in range(int(i)):
+            logging.getLogger("stillgraph_repeating").warning("step %d", k)
+        return x[int(i)]
+
+
+@pytest.mark.parametrize("function", [warning_in_an_arm, logging_in_an_arm])
+@pytest.mark.parametrize("full_graph", [True, False])
+def test_blocks_are_told_of_what_fails_behind_an_arm_that_only_warns_or_logs(
+    function: Callable[..., Any], full_graph: bool
+) -> None:
+    static = sg.to_static(function, backend="eager", full_graph=full_graph)
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        for index in (1, 9, 2, -9):
+            assert outcome(static, index) == outcome(function, index)
+    assert static.cache_info().programs == 1
 
 
 LIBRARY = torch.library.Library("stillgraph_repeating", "DEF")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import torch
 from torch import fx
@@ -14,13 +14,15 @@ from stillgraph.passes.regions.regions import COND, WHILE
 from stillgraph.passes.regions.values import value_of
 from stillgraph.passes.state.memory import flow_of
 from stillgraph.program import exceptions, operations
+from stillgraph.program.acts import Logging, Warning_
 from stillgraph.program.blocks import CONSTRUCTS
 from stillgraph.program.exceptions import raise_, raise_made, reraise
 from stillgraph.program.facts.schemas import draws, is_known
 from stillgraph.program.facts.writes import written_arguments
-from stillgraph.program.graphs import regions
+from stillgraph.program.graphs import arguments, regions
 from stillgraph.program.operations import (
     EFFECTFUL,
+    act,
     assert_,
     checkpointed,
     closed_over,
@@ -66,6 +68,22 @@ def may_repeat_unless_entered(module: fx.GraphModule) -> tuple[int, ...] | None:
     """
     acting = acting_regions(module)
     return None if 0 in acting or not _writes_to_its_own(module) else acting
+
+
+def only_tells(module: fx.GraphModule, acting: Sequence[int]) -> bool:
+    """Whether all that regions leave behind is warnings and lines of a log, which may be told once more.
+
+    Args:
+        module: the program.
+        acting: the numbers of the regions.
+    """
+    all_regions = tuple(regions(module))
+    nodes = (node for number in acting for node in all_regions[number].graph.nodes)
+    return all(_leaves_nothing(node) or _tells(node) for node in nodes)
+
+
+def _tells(node: fx.Node) -> bool:
+    return node.target is act and isinstance(value_of(arguments(node)[0]), (Logging, Warning_))
 
 
 def draws_at_random(module: fx.GraphModule) -> bool:

@@ -4,8 +4,9 @@ A program writes to Python's state when it is done, and it calls ``__exit__`` on
 raises by itself. Where one of torch's operations fails, eager PyTorch has written what came before, and has told the
 context managers. A program that until then has done nothing but compute can leave all of that to eager PyTorch, be it
 that its arms would have acted on the world outside; and so can one that has drawn at random, once the generators are
-as they were. Of any other, what it has written by then is
-carried out (`runtime.so_far`); blocks that were open are not ended.
+as they were, and one that has only given warnings or written to logs in its arms, if it is for a block to be told: the
+block matters more than a line that is there twice. Of any other, what it has written by then is carried out
+(`runtime.so_far`); blocks that were open are not ended.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from collections.abc import Sequence
 
 import torch
 
-from stillgraph.passes.lists.repeating import draws_at_random, may_repeat_unless_entered
+from stillgraph.passes.lists.repeating import draws_at_random, may_repeat_unless_entered, only_tells
 from stillgraph.program.context import are_hooks_on
 from stillgraph.program.program import Program
 
@@ -28,7 +29,7 @@ def is_repeatable(
 ) -> bool:
     """Whether a call may be made again in plain PyTorch, and whether that can make a difference.
 
-    Only a call that is known to have done nothing but compute is made a second time (`passes.repeating`).
+    Only a call that is known to have done nothing but compute, and to tell, is made a second time (`passes.repeating`).
 
     Args:
         program: of the call.
@@ -37,7 +38,8 @@ def is_repeatable(
         before, after: how often each of them had begun before the call, and where it failed; None where that is not
             counted.
     """
-    if acting is None or (acting and (before is None or before != after)):
+    entered = before is None or before != after
+    if acting is None or (acting and entered and not (program.passes_by and only_tells(program.graph, acting))):
         return False
     if isinstance(error, torch.OutOfMemoryError) or not isinstance(error, Exception):
         return False

@@ -378,4 +378,5 @@ class CaptureAttempt:
             tuple(self.session.splits),
             self.session.watched,
             so_far,
+            self.session.side_effects.passed_by,
         )
