@@ -223,6 +223,33 @@ def test_other_files(name: str, tmp_path: Path) -> None:
         assert torch.equal(static(*args), only_printed(*args))
 
 
+def none_by_a_table(x: Tensor, n: Tensor) -> Any:
+    why: str | None = "none"
+    try:
+        if n > 2:
+            raise ValueError("large")
+        why = f"fine{int(n)}"
+        if n > 0:
+            raise KeyError(why)
+    except ValueError as error:
+        why = str(error)
+    except KeyError:
+        why = None
+    return x if why is None else x * 2
+
+
+def test_none_by_a_table(tmp_path: Path) -> None:
+    agree(none_by_a_table, *CALLS)
+    try:
+        sg.save(none_by_a_table, tmp_path / "texts.pt2", args=CALLS[0])
+    except sg.ExportError as error:  # from source, where the handlers leave one of a table
+        assert error.reason.code == "SG402" and "is None or unbound by what a table says" in str(error)
+        return
+    static = sg.load(tmp_path / "texts.pt2")
+    for args in CALLS:
+        assert torch.equal(static(*args), none_by_a_table(*args))
+
+
 # ---- what is computed with them
 def compared(x: Tensor, n: Tensor) -> Any:
     why = "none"

@@ -23,6 +23,7 @@ from stillgraph.passes.regions.regions import (
 from stillgraph.passes.regions.values import Fakes, value_of
 from stillgraph.program import operations
 from stillgraph.program.facts.info import mark
+from stillgraph.program.graphs import arguments
 from stillgraph.program.program import Program
 from stillgraph.program.types import ObjectType
 
@@ -112,6 +113,11 @@ def _leave_out(text: fx.Node, fakes: Fakes) -> None:
     if text.op == "placeholder" or is_result(text):
         text.meta["val"] = _number(value_of(text), fakes)
         return
+    table = arguments(text)[0] if text.target is operator.getitem else ()
+    if isinstance(table, tuple) and not all(isinstance(each, str) for each in table):
+        message = "a text with a value in it that only the run knows is None or unbound by what a table says"
+        hint = "Give it a text on every path, or save as .py."
+        raise refuse("SG402", message, location=text.meta.get("location"), hint=hint)
     with text.graph.inserting_after(text):
         number = call(text, operator.add, (0, 0), fakes.number(int))
     is_template = text.target is operations.text
