@@ -238,13 +238,13 @@ def none_by_a_table(x: Tensor, n: Tensor) -> Any:
     return x if why is None else x * 2
 
 
-def test_none_by_a_table(tmp_path: Path) -> None:
+def test_none_by_a_table(tmp_path: Path, request: pytest.FixtureRequest) -> None:
     agree(none_by_a_table, *CALLS)
-    try:
-        sg.save(none_by_a_table, tmp_path / "texts.pt2", args=CALLS[0])
-    except sg.ExportError as error:  # from source, where the handlers leave one of a table
-        assert error.reason.code == "SG402" and "is None or unbound by what a table says" in str(error)
+    if "bytecode" not in request.node.name:  # where the handlers leave one of a table
+        with pytest.raises(sg.ExportError, match="is None or unbound by what a table says"):
+            sg.save(none_by_a_table, tmp_path / "texts.pt2", args=CALLS[0])
         return
+    sg.save(none_by_a_table, tmp_path / "texts.pt2", args=CALLS[0])
     static = sg.load(tmp_path / "texts.pt2")
     for args in CALLS:
         assert torch.equal(static(*args), none_by_a_table(*args))
