@@ -413,6 +413,18 @@ def test_a_call_under_hooks_for_saved_tensors_is_made_once() -> None:
     assert packed(static) == packed(multiplies)
 
 
+@pytest.mark.parametrize("full_graph", [True, False])
+def test_blocks_are_told_of_what_fails_under_hooks_for_saved_tensors(full_graph: bool) -> None:
+    def brackets(notes: Notes, x: Tensor, i: Tensor) -> Tensor:
+        with Bracketing(notes):
+            return (W * W)[int(i)]
+
+    static = sg.to_static(brackets, backend="eager", full_graph=full_graph)
+    with torch.autograd.graph.saved_tensors_hooks(lambda tensor: tensor, lambda tensor: tensor):
+        for index in (1, 9, 2, -9):
+            assert outcome(static, index) == outcome(brackets, index)
+
+
 def test_what_cleans_up_behind_a_handler_that_raises_again(capsys: pytest.CaptureFixture[str]) -> None:
     def function(notes: Notes, x: Tensor, i: Tensor) -> Tensor:
         try:

@@ -45,7 +45,7 @@ def is_repeatable(
         return False
     if not (program.effects or program.watched):
         return False
-    if are_hooks_on():  # for what is saved for the backward pass: they would be called again
+    if are_hooks_on() and not program.passes_by:  # for what is saved for the backward pass: they would be called again
         return False
     return program.watched or not draws_at_random(program.graph)
 
