@@ -86,6 +86,16 @@ def test_of_no_side() -> None:
     agree(lambda x: pad_sequence(pieces(x), padding_side="both"), CALLS[0])
 
 
+@pytest.mark.parametrize(
+    "given",
+    [{"batch_first": 1}, {"batch_first": None}, {"padding_value": None}, {"padding_value": "x"}, {"padding_value": 1j},
+     {"padding_side": None}, {"padding_value": True}],
+    ids=str,
+)  # fmt: skip
+def test_of_arguments_of_other_kinds(given: dict[str, Any]) -> None:
+    agree(lambda x: pad_sequence(pieces(x), **given), *CALLS[:2])
+
+
 @pytest.mark.parametrize("suffix", [".py", ".pt2"])
 def test_files(suffix: str, tmp_path: Path) -> None:
     def padded(x: Tensor) -> Tensor:
