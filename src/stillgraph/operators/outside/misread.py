@@ -36,7 +36,7 @@ _ANOTHER_CLASS = re.compile(r"^Creating a new Tensor subclass \w+ but the raw Te
 """What torch says where ``_make_subclass`` in a ``__new__`` is given what stands for a tensor."""
 _TEXT = re.compile(r"\bStagedText\b")
 _TEXT_HINT = (
-    "Such a text can only be printed, logged, written, raised, returned and stored: do that with it as it is, or "
+    "Such a text can be printed, compared, carried, raised, returned and stored: do that with it as it is, or "
     "return its value and make the text outside the static function."
 )
 _NUMBER_HINT = (
