@@ -23,6 +23,7 @@ class Model:
         others: arguments of other lengths and contents that the file is called with.
         input_spec: the sizes that stay open, as `sg.save` takes it.
         refused: by format, the code of the reason why it is not saved.
+        from_two: the formats whose file is for sizes from 2 on, and raises ValueError for others.
     """
 
     title: str
@@ -31,6 +32,12 @@ class Model:
     others: tuple[Arguments, ...]
     input_spec: Any = None
     refused: Mapping[str, str] = field(default_factory=dict)
+    from_two: tuple[str, ...] = ()
+
+    def calls(self, kind: str) -> list[Arguments]:
+        """The arguments that a file of a format is called with."""
+        given = [self.example, *self.others]
+        return [each for each in given if kind not in self.from_two or min(each[0].shape) > 1]
 
     def build(self) -> Callable[..., Any]:
         """The function or module, with the same weights each time."""
