@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -111,7 +112,6 @@ def by_tensor(x: Tensor) -> Tensor:
     return x[x[:, 0].long()]
 
 
-
 def inverted(x: Tensor) -> Tensor:
     return torch.linalg.inv(x[:, None] * x[:, :, None])
 
@@ -128,6 +128,18 @@ def divided(x: Tensor) -> Tensor:
     return x.long() // x.long()
 
 
+def of_an_endless_order(x: Tensor) -> Tensor:
+    return x.norm(math.inf)
+
+
+def of_a_negative_order(x: Tensor) -> Tensor:
+    return x.norm(p=-1)
+
+
+def to_a_negative_power(x: Tensor) -> Tensor:
+    return x.long() ** -1
+
+
 @pytest.mark.parametrize(
     ("operation", "kind", "reason"),
     [
@@ -137,6 +149,9 @@ def divided(x: Tensor) -> Tensor:
         (added, RuntimeError, "add in a try may .* RuntimeError or ValueError, .*: sizes .* may not fit"),
         (largest, RuntimeError, "max in a try .*: a tensor whose size only the run knows may have no element"),
         (divided, RuntimeError, "floordiv in a try .*: a divisor may be zero"),
+        (of_an_endless_order, RuntimeError, "norm in a try .*: of no elements there is no norm of this order"),
+        (of_a_negative_order, RuntimeError, "norm in a try .*: of no elements there is no norm of this order"),
+        (to_a_negative_power, RuntimeError, "pow in a try .*: a whole number may have a negative exponent"),
     ],
 )
 def test_the_reason_is_told(

@@ -290,7 +290,7 @@ def test_blocks_are_told_of_what_fails_behind_an_arm_that_only_warns_or_logs(
         warnings.simplefilter("default")
         for index in (1, 9, 2, -9):
             assert outcome(static, index) == outcome(function, index)
-    assert function is warning_in_an_arm or static.cache_info().programs == 1  # filters may be others for each call
+    assert static.cache_info().programs == 1
 
 
 LIBRARY = torch.library.Library("stillgraph_repeating", "DEF")

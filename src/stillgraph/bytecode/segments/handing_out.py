@@ -54,9 +54,8 @@ def require_set(segment: Segment, values: Iterable[Any] = ()) -> None:
         Learned: the next attempt leaves to Python what decides that.
         CaptureError: what that is, is not known.
     """
-    capture = session()
     own = {id(cell) for frame in segment.frames for cell in frame.slots}  # what is needed of them is handed on
-    found = unset(capture, [*values, *_written(segment, own)])
+    found = unset(session(), [*values, *_written(segment, own)])
     if not found:
         return
     message = "only the run knows whether a variable has a value that is needed behind a segment"

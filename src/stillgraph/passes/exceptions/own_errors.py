@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -61,6 +62,7 @@ _STEP = "a step that only the run knows may be zero or less"
 _ELEMENTS = "a tensor whose size only the run knows may have no element, or several"
 _ZERO = "a divisor may be zero"
 _POWER = "a whole number may have a negative exponent"
+_ORDER = "of no elements there is no norm of this order"
 
 USED = "a value is used where it is None or unbound"
 """What a file says where it has nothing to compute with, in the place of what Python raises."""
@@ -116,6 +118,7 @@ _REASONS: dict[str, str] = {
     **dict.fromkeys(("cholesky", "inv", "inverse", "solve", "eig", "eigh", "eigvals", "eigvalsh", "svd"), _SINGULAR),
     **dict.fromkeys(("lu_factor", "ldl_factor", "lstsq", "pinv", "matrix_power", "tensorinv"), _SINGULAR),
     "pow": _POWER,
+    "norm": _ORDER,
     **dict.fromkeys(("item", "bool", "float", "int", "max", "min", "amax", "amin", "argmax", "argmin"), _ELEMENTS),
     **dict.fromkeys(("floordiv", "mod", "floor_divide", "remainder", "fmod", "div", "divide"), _ZERO),
 }
@@ -147,7 +150,8 @@ def own_error(node: fx.Node) -> OwnError | None:
 
 def _gives_a_value(node: fx.Node, name: str, values: Sequence[Any]) -> bool:
     given = [value for value in values if isinstance(value, torch.Tensor)]
-    if "out" in node.kwargs or not divides_safely(node, name) or (name == "pow" and not _has_power(node)):
+    fails = (name == "pow" and not _has_power(node)) or (name == "norm" and not _has_norm(node))
+    if "out" in node.kwargs or not divides_safely(node, name) or fails:
         return False
     one_alone = len(given) == 1 and len(values) == 1
     by_element = is_pointwise(name) and not name.endswith("_") and name not in _OF_KNOWN_SIZE  # `max` may be either
@@ -160,9 +164,21 @@ def _gives_a_value(node: fx.Node, name: str, values: Sequence[Any]) -> bool:
 
 
 def _has_power(node: fx.Node) -> bool:
-    """Whether a power is of floats, or has a constant exponent."""
+    """Whether a power is of floats, or has a constant exponent that is not negative."""
     whole = isinstance(value_of(node), torch.Tensor) and not value_of(node).dtype.is_floating_point
-    return not whole or len(node.args) < 2 or not isinstance(node.args[1], fx.Node)
+    exponent = _argument(node, 1, "exponent", None)
+    return not whole or (type(exponent) is int and exponent >= 0)
+
+
+def _has_norm(node: fx.Node) -> bool:
+    """Whether a norm surely has a value: without elements, that of an endless or negative order has none."""
+    order, value = _argument(node, 1, "p", "fro"), value_of(arguments(node)[0])
+    has_elements = isinstance(value, torch.Tensor) and _is_known(value) and value.numel() > 0
+    return has_elements or order in ("fro", None) or (type(order) in (int, float) and 0 <= order < math.inf)
+
+
+def _argument(node: fx.Node, position: int, name: str, default: Any) -> Any:
+    return node.args[position] if len(node.args) > position else node.kwargs.get(name, default)
 
 
 def _fit(shapes: Sequence[Sequence[Any]]) -> bool:
@@ -213,6 +229,3 @@ def _is_of_run(bound: Any) -> bool:
 
 def _is_within(index: Any, size: Any) -> bool:
     return statically_known_true(-size <= index) and statically_known_true(index < size)
-
-
-__all__ = ["OF_NOTHING", "SITES", "USED", "OwnError", "own_error"]

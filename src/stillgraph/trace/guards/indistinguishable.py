@@ -19,6 +19,7 @@ from torch import fx
 from stillgraph.core.files import is_below_torch, is_ours, is_standard_library
 from stillgraph.core.lookup import is_exactly, own_attributes
 from stillgraph.core.parcel import Parcel
+from stillgraph.program.acts import Place
 from stillgraph.program.facts.fingerprints import fingerprint
 from stillgraph.program.graphs import regions
 from stillgraph.program.guards import (
@@ -198,6 +199,8 @@ class Told:
             item = queue.popleft()
             if isinstance(item, (*_PLAIN, *_NEVER_READ, torch.Tensor, fx.Node, fx.Graph)) or id(item) in reached:
                 continue
+            if isinstance(item, Place):
+                continue  # a line that warns: nothing is read of its module but what it has warned of
             reached[id(item)] = item
             if isinstance(item, (Cell, Held)):  # a path begins there; what it leads to, each call finds anew
                 start = item.cell if isinstance(item, Cell) else item.value

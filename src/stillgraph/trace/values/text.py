@@ -190,7 +190,6 @@ _GIVING: Mapping[type, tuple[Callable[..., Any], ...]] = {
 """What a program computes with texts, by the type of what that gives."""
 
 
-
 def _is_method(function: Callable[..., Any]) -> bool:
     return vars(str).get(function.__name__) is function
 
