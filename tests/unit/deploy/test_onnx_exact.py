@@ -163,3 +163,33 @@ def test_what_is_exact_stays() -> None:
     model = ir.from_proto(onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["": 20]> {text}'))
     make_exact(model)
     assert [node.op_type for node in model.graph] == ["Cast", "ReduceSum", "ReduceMean"]
+
+
+ENDS = [0.0, 1.0, -1.0, 2.5, -2.5, 7.0, -7.0, INF, -INF, NAN, 0.1, -0.3, 3.0, 123456.7]
+
+
+def of_tensors(x: Tensor, y: Tensor) -> Any:
+    return x % y, x // y, x % 3.5, x // 0.1
+
+
+def of_numbers(x: Tensor, y: Tensor) -> Any:
+    left, right = float(x), float(y)
+    return left % right, left // right
+
+
+def test_rests_and_whole_quotients_of_floats(tmp_path: Path) -> None:
+    sg.save(of_tensors, tmp_path / "x.onnx", args=(torch.ones(196), torch.ones(196)))
+    x = torch.tensor(ENDS).repeat_interleave(len(ENDS))
+    y = torch.tensor(ENDS).repeat(len(ENDS))
+    for found, expected in zip(sg.load(tmp_path / "x.onnx")(x, y), of_tensors(x, y), strict=True):
+        torch.testing.assert_close(found, expected, rtol=0, atol=0, equal_nan=True)
+
+
+def test_rests_and_whole_quotients_of_numbers(tmp_path: Path) -> None:
+    sg.save(of_numbers, tmp_path / "x.onnx", args=(torch.tensor(5.0), torch.tensor(3.0)))
+    loaded = sg.load(tmp_path / "x.onnx")
+    for left in ENDS:
+        for right in ENDS[1:]:
+            given = torch.tensor(left), torch.tensor(right)
+            found, expected = torch.tensor(loaded(*given)), torch.tensor(of_numbers(*given))
+            torch.testing.assert_close(found, expected, rtol=1e-15, atol=0, equal_nan=True)

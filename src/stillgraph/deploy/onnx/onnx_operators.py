@@ -33,21 +33,56 @@ def median(x: FLOAT) -> Any:
     return op.Where(op.Cast(missing, to=_BOOL), op.CastLike(op.Constant(value_float=float("nan")), x), found)
 
 
+def remainder(left: Any, right: Any) -> Any:
+    """``torch.remainder``; torch's translation multiplies by the quotient, which may be infinite."""
+    if left.dtype.is_integer():
+        return op.Mod(left, right)
+    rest = op.Mod(left, right, fmod=1)
+    return op.Where(_is_apart(rest, right, _like(0, left)), op.Add(rest, right), rest)
+
+
+def _is_apart(rest: Any, right: Any, zero: Any) -> Any:
+    """Whether what is left of a division towards zero has another sign than the divisor."""
+    return op.And(op.Xor(op.Less(rest, zero), op.Less(right, zero)), op.Not(op.Equal(rest, zero)))
+
+
+def _floored(left: Any, right: Any, quotient: Any, zero: Any, one: Any) -> Any:
+    """The largest whole number below a quotient of floats, as PyTorch and Python compute it: from what is left."""
+    rest = op.Mod(left, right, fmod=1)
+    whole = op.Div(op.Sub(left, rest), right)
+    whole = op.Where(_is_apart(rest, right, zero), op.Sub(whole, one), whole)
+    down = op.Floor(whole)
+    half = op.CastLike(op.Constant(value_float=0.5), left)
+    down = op.Where(op.Greater(op.Sub(whole, down), half), op.Add(down, one), down)
+    signed = op.Where(op.Equal(whole, zero), op.Mul(quotient, zero), down)
+    return op.Where(op.Equal(right, zero), quotient, signed)
+
+
+def _like(value: int, other: Any) -> Any:
+    return op.CastLike(op.Constant(value_int=value), other)
+
+
 def divided(left: Any, right: Any, rounding_mode: str | None = None) -> Any:
     """``torch.div`` with a rounding mode; torch's translation divides whole numbers in single precision."""
     if rounding_mode is None and left.dtype.is_integer():
         return op.Div(op.Cast(left, to=_FLOAT), op.Cast(right, to=_FLOAT))
     quotient = op.Div(left, right)  # of whole numbers towards zero
-    zero, one = (op.CastLike(op.Constant(value_int=value), left) for value in (0, 1))
+    zero, one = _like(0, left), _like(1, left)
     if not left.dtype.is_integer():
-        down = quotient if rounding_mode is None else op.Floor(quotient)
-        return op.Where(op.Less(quotient, zero), op.Ceil(quotient), down) if rounding_mode == "trunc" else down
+        if rounding_mode == "trunc":
+            return op.Where(op.Less(quotient, zero), op.Ceil(quotient), op.Floor(quotient))
+        return quotient if rounding_mode is None else _floored(left, right, quotient, zero, one)
     if rounding_mode == "trunc" or not left.dtype.is_signed():
         return quotient
     rest = op.Sub(left, op.Mul(quotient, right))
     apart = op.Xor(op.Less(left, zero), op.Less(right, zero))
     below = op.And(apart, op.Not(op.Equal(rest, zero)))
     return op.Where(below, op.Sub(quotient, one), quotient)
+
+
+def floor_divided(left: Any, right: Any) -> Any:
+    """``torch.floor_divide``."""
+    return divided(left, right, "floor")
 
 
 def matmul(left: FLOAT, right: FLOAT) -> Any:
@@ -204,6 +239,8 @@ TABLE: dict[Any, Any] = {
     torch.ops.aten.mv.default: matmul,
     torch.ops.aten.median.default: median,
     **dict.fromkeys((torch.ops.aten.div.Tensor_mode, torch.ops.aten.div.Scalar_mode), divided),
+    **dict.fromkeys((torch.ops.aten.floor_divide.default, torch.ops.aten.floor_divide.Scalar), floor_divided),
+    **dict.fromkeys((torch.ops.aten.remainder.Tensor, torch.ops.aten.remainder.Scalar), remainder),
     torch.ops.aten.sort.stable: stable_sort,
     **dict.fromkeys((torch.ops.aten.any.default, torch.ops.aten.any.dim, torch.ops.aten.any.dims), any_of),
     **dict.fromkeys((torch.ops.aten.amax.default, torch.ops.aten.max.default), largest),
