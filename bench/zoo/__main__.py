@@ -1,0 +1,80 @@
+"""``python -m bench.zoo [NAME ...] [--no-files] [--json FILE]``: the zoo's table. Each program has its own process."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # to run as a script, beside ``python -m bench.zoo``
+
+from bench._timing import write_json
+from bench.zoo.entries import Entry, entries
+from bench.zoo.judge import FORMATS, judged
+
+LIMIT = 300
+"""Seconds for one program."""
+
+
+def apart(entry: Entry, files: bool) -> dict[str, Any]:
+    """What is found of a program in a process of its own."""
+    command = [sys.executable, "-m", "bench.zoo", "--alone", entry.name, *([] if files else ["--no-files"])]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT)
+    except subprocess.TimeoutExpired:
+        return {"refused": f"not done after {LIMIT} s"}
+    if done.returncode:
+        return {"wrong": f"the process ends with {done.returncode}: {done.stderr.strip()[-400:]}"}
+    found: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
+    return found
+
+
+def state(found: dict[str, Any], length: int = 600) -> str:
+    """Whole and right, or what is not."""
+    if found.get("wrong"):
+        return f"WRONG: {found['wrong']}"[:length]
+    return f"refused: {found['refused']}"[:length] if found.get("refused") else "whole, right"
+
+
+def row(entry: Entry, found: dict[str, Any]) -> tuple[str, ...]:
+    """A program's cells."""
+    if found.get("wrong") or found.get("refused"):
+        return entry.name, entry.library, state(found, 60), "", "", "", "", ""
+    files = found.get("files") or {}
+    cells = tuple((files[kind][:60] or "verified") if kind in files else "" for kind in FORMATS)
+    counted = str(found["programs"]), f"{found['first']:.1f} s", f"{found['ratio']:.2f}"
+    return entry.name, entry.library, state(found), *counted, *cells
+
+
+@click.command()
+@click.argument("names", nargs=-1)
+@click.option("--files/--no-files", default=True, help="Save each program, too.")
+@click.option("--alone", is_flag=True, help="Judge the one program in this process, and print what is found as JSON.")
+@click.option("--json", "path", type=click.Path(path_type=Path), help="Write what is found to this file, too.")
+def main(names: tuple[str, ...], files: bool, alone: bool, path: Path | None) -> None:
+    """Print a row for each program whose library is installed."""
+    known = entries()
+    chosen = [known[name] for name in names] if names else [each for each in known.values() if each.installed]
+    if alone:
+        print(json.dumps(judged(chosen[0], files=files).as_dict()))
+        return
+    results: dict[str, Any] = {}
+    table = Table("program", "library", "full graph", "programs", "first call", "warm, of eager's", ".pt2", ".onnx")
+    for entry in chosen:
+        results[entry.name] = apart(entry, files)
+        table.add_row(*row(entry, results[entry.name]))
+        print(entry.name, state(results[entry.name]), flush=True)
+    Console().print(table)
+    right = sum(not found.get("wrong") and not found.get("refused") for found in results.values())
+    print(f"{right} of {len(results)} are whole and right")
+    write_json(path, results)
+
+
+if __name__ == "__main__":
+    main()

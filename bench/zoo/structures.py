@@ -1,0 +1,7 @@
+"""Programs of the zoo: structures."""
+
+from __future__ import annotations
+
+from bench.zoo.entries import Entry
+
+ENTRIES: tuple[Entry, ...] = ()
