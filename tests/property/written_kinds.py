@@ -44,6 +44,9 @@ class Scaling(int):
         return 5
 
 scaling = Scaling(2)
+linear, relu = torch.nn.Linear(2, 2), torch.nn.ReLU()
+torch.nn.init.ones_(linear.weight)
+torch.nn.init.zeros_(linear.bias)
 
 class Bag:
     def __repr__(self):
@@ -86,6 +89,15 @@ def numbers(n):
 def scaled(x, by=1, *, plus=0):
     return x * by + plus
 
+def doubled(y):
+    return y * 2
+
+def tripled(y):
+    return y * 3
+
+def kept(*args, **kwargs):
+    return args, kwargs
+
 def function(x):
     v, n, p = x.sum().item(), int(x.sum().abs()), x.sum() > 0
 """
@@ -100,7 +112,11 @@ def written(folder: Path, kind: str, asked: str) -> FunctionType:
     """The function that asks something of the values of a kind, and returns the answer or what was raised."""
     statements, _, expression = asked.rpartition(";;")
     body = f"{statements.rstrip()}\nfound = {expression.strip()}".strip()
-    made = "\n".join(_needed(KINDS[kind][0], body))
+    return written_of(folder, "\n".join(_needed(KINDS[kind][0], body)), body)
+
+
+def written_of(folder: Path, made: str, body: str) -> FunctionType:
+    """The function that makes values, carries out a body in a `try`, and returns its ``found``, or what was raised."""
     path = folder / "written.py"
     path.write_text(_HEAD + textwrap.indent(made, " " * 4) + "\n    try:\n" + textwrap.indent(body, " " * 8) + _TAIL)
     function: FunctionType = loaded(path).function
