@@ -11,8 +11,9 @@ from stillgraph.operators.calls.calls import call
 from stillgraph.operators.conditions.branches import continue_, if_, if_exp, result_of, return_
 from stillgraph.operators.consumers import patterns
 from stillgraph.operators.consumers.comprehensions import dict_of, list_of, set_of
+from stillgraph.operators.consumers.consumers import displayed
 from stillgraph.operators.consumers.unpacking import unpack
-from stillgraph.operators.containers.drawing import drawn, listed
+from stillgraph.operators.containers.drawing import drawn
 from stillgraph.operators.control_flow.contexts import context, with_
 from stillgraph.operators.control_flow.generators import binding, generator, generator_of
 from stillgraph.operators.control_flow.loops import for_, while_
@@ -73,7 +74,7 @@ OPERATORS: Mapping[str, object] = MappingProxyType(
         "inplace": inplace,
         "unpack": unpack,
         "drawn": drawn,
-        "listed": listed,
+        "listed": displayed,
         "evaluated": evaluated,
         "hidden": hidden,
         "loaded": loaded,

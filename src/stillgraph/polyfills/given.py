@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -59,6 +59,12 @@ GIVEN: Mapping[str, tuple[Callable[..., Any], *tuple[Any, ...]]] = MappingProxyT
     }
 )
 """By a special method: the function that makes of what it gives what Python does, and what that is told besides."""
+
+
+def no_manager(kind: type, missing: Sequence[str]) -> str:
+    """What Python says of an object of a class that lacks methods of context managers."""
+    missed = " (missed __exit__ method)" if "__enter__" not in missing else ""
+    return f"'{_named(kind)}' object does not support the context manager protocol{missed}"
 
 
 def length_hint(value: Any, default: int = 0, /) -> Any:

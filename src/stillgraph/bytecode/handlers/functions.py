@@ -16,7 +16,7 @@ from stillgraph.bytecode.machine.parcels import read
 from stillgraph.core.lookup import is_exactly
 from stillgraph.operators.calls.arguments import keywords
 from stillgraph.operators.calls.calls import call
-from stillgraph.operators.containers.drawing import listed
+from stillgraph.operators.consumers.consumers import displayed
 from stillgraph.operators.objects.variables import evaluated, require_set
 from stillgraph.trace.capture.session import session
 from stillgraph.trace.heap.places import MISSING
@@ -37,7 +37,7 @@ def _call_kw(frame: Frame, count: int) -> None:
 def _call_ex(frame: Frame, has_keywords: bool) -> None:
     kwargs = frame.pop() if has_keywords else {}
     args = frame.pop()
-    _called(frame, args if is_exactly(args, (tuple, list)) else frame.act(listed, args), kwargs)
+    _called(frame, args if is_exactly(args, (tuple, list)) else frame.act(displayed, args), kwargs)
 
 
 def _called(frame: Frame, args: Any, kwargs: Any) -> None:

@@ -93,6 +93,11 @@ def known_or_list(iterable: Any, draw: Callable[[Any], Any] = drawn) -> Any:
     return list_of(sequence, lambda item: item)
 
 
+def displayed(iterable: Any) -> Any:
+    """What a display or a call takes behind a star: as for a function that makes a list of it."""
+    return iterable if session() is None else known_or_list(iterable, listed)
+
+
 def join(method: Any, iterable: Any) -> Any:
     """``method(iterable)``, where that is ``join`` of a text."""
     parts = list(known_or_list(iterable, listed))

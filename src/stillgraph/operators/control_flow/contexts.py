@@ -20,7 +20,9 @@ from stillgraph.operators.conditions.truth import truth
 from stillgraph.operators.control_flow.loop_attempts import Context
 from stillgraph.operators.control_flow.protected import attempt
 from stillgraph.operators.dispatch import call
+from stillgraph.operators.each import of_each
 from stillgraph.operators.outside.foreign import before_entering
+from stillgraph.polyfills.given import no_manager
 from stillgraph.program.context import IdleHooks
 from stillgraph.trace.capture.session import Session, session
 from stillgraph.trace.code.frames import here
@@ -37,6 +39,7 @@ def context(manager: Any) -> Any:
     capture = session()
     if capture is None:
         return manager
+    require_manager(manager)
     if isinstance(manager, contextlib.suppress):
         return _Noted(manager, capture, capture.handlers.swallowing)
     if is_converted(capture, manager):
@@ -244,11 +247,16 @@ def _enter(run: Context, managers: Managers, body: Block) -> Exit | None:
         return inside()
 
 
+@of_each(0)
 def require_manager(value: Any) -> None:
-    """Raise what Python does where a value is no context manager, before it does anything."""
-    if any(class_member(type(value), name) is None for name in ("__enter__", "__exit__")):
-        with value:
-            raise AssertionError("is no context manager")
+    """Raise what Python does where a value is no context manager, before it does anything.
+
+    Raises:
+        TypeError: the class of what the value stands for has no such methods.
+    """
+    missing = [name for name in ("__enter__", "__exit__") if class_member(type(value), name) is None]
+    if missing:
+        raise TypeError(no_manager(call(type, value), missing))
 
 
 def _with_converted(run: Context, manager: Any, body: Block, store: Callable[[Any], None]) -> Exit | None:
