@@ -10,12 +10,14 @@ import torch
 from stillgraph.core.diagnostics import refuse
 from stillgraph.core.lookup import class_member
 from stillgraph.operators.conditions.methods import method_of
+from stillgraph.operators.dispatch import call, not_
 from stillgraph.operators.objects.attributes import attr, made_on_some_paths, show_own
 from stillgraph.operators.objects.registries import require_known
 from stillgraph.program.facts.info import info
 from stillgraph.trace.capture.session import Session, session
 from stillgraph.trace.code.frames import here
 from stillgraph.trace.code.uninterpreted import PROPERTIES
+from stillgraph.trace.control_flow.maybe_number import may_be_number
 from stillgraph.trace.control_flow.unset import attribute_or
 from stillgraph.trace.values.errors import require_one_tensor
 from stillgraph.trace.values.numbers import StagedNumber, kinds_of
@@ -53,6 +55,8 @@ def hasattr_(target: Any, name: str) -> Any:
         except AttributeError:
             return False
         return True
+    if may_be_number(target):
+        return _has_as_either(target, name)
     if not capture.may_be_none(target):
         own = not isinstance(target, (StagedNumber, StagedText)) and hasattr(target, name)
         return own or _is_attribute_of(target, name)
@@ -61,6 +65,18 @@ def hasattr_(target: Any, name: str) -> Any:
         return without
     absent = capture.absence(target)
     return absent if without else capture.opposite(absent)
+
+
+def _has_as_either(target: torch.Tensor, name: str) -> Any:
+    """``hasattr`` of what is a tensor or a number of Python's."""
+    of_tensor, *of_numbers = (hasattr(kind, name) for kind in (torch.Tensor, bool, int, float))
+    if all(of_numbers) is not any(of_numbers):
+        message = f"a value is asked for {name!r} of which only the run knows the kind"
+        raise refuse("SG301", message, location=here())
+    if of_tensor is of_numbers[0]:
+        return of_tensor
+    is_tensor = call(isinstance, target, torch.Tensor)
+    return is_tensor if of_tensor else not_(is_tensor)
 
 
 def _is_computed(target: Any, name: str) -> bool:

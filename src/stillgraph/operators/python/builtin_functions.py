@@ -9,6 +9,8 @@ from collections.abc import Callable
 from types import GeneratorType
 from typing import Any
 
+import torch
+
 from stillgraph.operators.objects.strings import format_, print_, repr_, str_
 from stillgraph.operators.python.classes import isinstance_, issubclass_, type_
 from stillgraph.operators.python.extremes import EXTREMES
@@ -31,6 +33,7 @@ MEANINGS: dict[Any, Callable[..., Any]] = {
     any: any_,
     all: all_,
     isinstance: isinstance_,
+    torch.is_tensor: lambda obj, /: isinstance_(obj, torch.Tensor),
     inspect.isgenerator: lambda value, /: isinstance_(value, GeneratorType),
     issubclass: issubclass_,
     type: type_,

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import functools
 import itertools
-import operator
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -36,6 +35,7 @@ from stillgraph.trace.heap.places import MISSING, Place
 from stillgraph.trace.torch_rules.call_results import has_staged
 from stillgraph.trace.torch_rules.number_results import refuse_mixed
 from stillgraph.trace.values.numbers import StagedBool, is_mixed, kinds_of
+from stillgraph.trace.values.operator_tables import COMPARISONS
 from stillgraph.trace.values.several import in_graph
 
 _DEEPEST_SPLIT = 4  # unjoined values of different branches that meet: each doubles what is recorded
@@ -205,9 +205,9 @@ class BothSides(Narrowing):
         )
 
     def number_operation(self, function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
-        """As `Recorder.number_operation`; None is equal to no number."""
+        """As `Recorder.number_operation`; None is equal to no number, and not even in order with itself."""
         self._require_going_on()
-        if self.has_optionals and function in (operator.eq, operator.ne):
+        if self.has_optionals and function in COMPARISONS.values():
             uncertain = next(filter(self.may_be_none, args), None)
             if uncertain is not None:
                 return self.with_or_without(uncertain, lambda value: function(*exchanged(args, uncertain, value)))

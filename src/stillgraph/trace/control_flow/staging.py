@@ -28,6 +28,7 @@ from stillgraph.trace.control_flow.joined.unjoined import Stale
 from stillgraph.trace.control_flow.region_interface import leaf_node, unify_captures
 from stillgraph.trace.control_flow.tables import before_unset, joined_place
 from stillgraph.trace.control_flow.unknown import leave
+from stillgraph.trace.fakes.symbolic import known_true
 from stillgraph.trace.graph.recorder import Recorder
 from stillgraph.trace.graph.region import Region
 from stillgraph.trace.graph.typed_values import kept_of
@@ -243,12 +244,22 @@ def _emit_cond(
     known = {index: _repeats(recorder, flag, pair) for index, pair in enumerate(joiner.pairs)}
     pairs = [pair for index, pair in enumerate(joiner.pairs) if known[index] is None]
     if not pairs and left.region.is_empty and right.region.is_empty:
+        if not _has_one_element(recorder, predicate):
+            flag()  # there may be no truth in it: the run asks, and raises
         return list(known.values())
     values = _emit_arms(recorder, predicate, left, right, written, pairs)
     for value, pair in zip(values, pairs):
         recorder.came_from(value, predicate, asked, (pair.left, pair.right))
     made = iter(values)
     return [next(made) if known[index] is None else known[index] for index in range(len(joiner.pairs))]
+
+
+def _has_one_element(recorder: Recorder, predicate: Any) -> bool:
+    if not isinstance(predicate, torch.Tensor):
+        return True
+    fake = recorder.to_fake(predicate)
+    with torch._C.DisableTorchFunction():
+        return known_true(fake.numel() == 1)
 
 
 def _repeats(recorder: Recorder, flag: Callable[[], Any], pair: Pair) -> Any:

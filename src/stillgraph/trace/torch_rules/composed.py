@@ -11,6 +11,8 @@ from stillgraph.core.diagnostics import refuse
 from stillgraph.program.attention import ATTENTION, is_open
 from stillgraph.trace.code.frames import here
 from stillgraph.trace.torch_rules.layouts import let_vary
+from stillgraph.trace.values.numbers import StagedBool, StagedNumber, is_mixed, kinds_of
+from stillgraph.trace.values.operands import require_one_kind
 
 if TYPE_CHECKING:
     from stillgraph.trace.graph.recorder import Recorder
@@ -62,7 +64,7 @@ def _shape(tensor: torch.Tensor) -> tuple[Any, ...]:
 
 
 def _indexed(recorder: Recorder, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """``t[:n]`` with a tensor ``n``, which Python asks for its number; ``t[mask]`` with a mask of bytes."""
+    """``t[:n]`` with a tensor or truth ``n``, which Python asks for a number; ``t[mask]`` with a mask of bytes."""
     index = args[1]
     parts = index if isinstance(index, tuple) else (index,)
     if func is torch.Tensor.__setitem__ and any(map(_is_byte_mask, parts)):
@@ -70,14 +72,14 @@ def _indexed(recorder: Recorder, func: Any, args: tuple[Any, ...], kwargs: dict[
         raise refuse("SG304", message, location=here(), hint="Write through mask.bool().")
     if any(_is_bounded(part) or _is_byte_mask(part) for part in parts):
         with recorder:
-            plain = tuple(map(_plain_index, parts))
+            plain = tuple(_plain_index(recorder, part) for part in parts)
         args = (args[0], plain if isinstance(index, tuple) else plain[0], *args[2:])
     return recorder.record(func, args, kwargs)
 
 
-def _plain_index(part: Any) -> Any:
+def _plain_index(recorder: Recorder, part: Any) -> Any:
     if _is_bounded(part):
-        return _with_numbers(part)
+        return slice(*(_number(recorder, bound) for bound in (part.start, part.stop, part.step)))
     return part.to(torch.bool) if _is_byte_mask(part) else part
 
 
@@ -87,8 +89,12 @@ def _is_byte_mask(part: Any) -> bool:
 
 
 def _is_bounded(part: Any) -> bool:
-    """Whether a slice has a tensor for a bound, of one whole number."""
-    return isinstance(part, slice) and any(map(_is_whole_number, (part.start, part.stop, part.step)))
+    """Whether a slice has a bound that Python asks for a number."""
+    return isinstance(part, slice) and any(map(_is_asked, (part.start, part.stop, part.step)))
+
+
+def _is_asked(bound: Any) -> bool:
+    return _is_whole_number(bound) or isinstance(bound, StagedBool) or is_mixed(bound)
 
 
 def _is_whole_number(bound: Any) -> bool:
@@ -97,9 +103,12 @@ def _is_whole_number(bound: Any) -> bool:
     return all(type(size) is int and size == 1 for size in _shape(bound))
 
 
-def _with_numbers(part: slice) -> slice:
-    bounds = (part.start, part.stop, part.step)
-    return slice(*(bound.item() if _is_whole_number(bound) else bound for bound in bounds))
+def _number(recorder: Recorder, bound: Any) -> Any:
+    if isinstance(bound, StagedNumber):
+        if float in kinds_of(bound):
+            require_one_kind((bound,), "is a bound of a slice")
+        return recorder.number_operation(int, (bound,))
+    return bound.item() if _is_whole_number(bound) else bound
 
 
 HANDLERS: dict[Any, Callable[..., Any]] = {
