@@ -115,6 +115,8 @@ def set_item_past_class(target: Any, key: Any, value: Any) -> None:
     """``target[key] = value``, where the ``__setitem__`` that does it is no user's."""
     note_contents(target)
     refuse_unknown(target)
+    if isinstance(target, (set, frozenset)):
+        target[key] = value  # type: ignore[index]  # Python says that there is no such thing
     if is_array(target):
         refuse_numbers((key, value))
     if not _set_unknown(target, key, value):
@@ -177,6 +179,8 @@ def del_item(target: Any, key: Any) -> None:
 def del_item_past_class(target: Any, key: Any) -> None:
     """``del target[key]``, where the ``__delitem__`` that does it is no user's."""
     note_contents(target, method=("__delitem__", (key,)))
+    if isinstance(target, (set, frozenset)):
+        del target[key]  # type: ignore[attr-defined]  # as above
     capture = session()
     if capture is not None and isinstance(target, (list, collections.deque)):
         key = as_index(capture, key)

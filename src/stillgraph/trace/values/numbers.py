@@ -129,7 +129,9 @@ class StagedNumber(Staged):
         return self.recorder.number_operation(math.ceil, (self,))
 
     def is_integer(self) -> Any:
-        """As `float.is_integer`."""
+        """As `float.is_integer`, which Python's whole numbers have from 3.12 on."""
+        if not hasattr(kind_of(self), "is_integer"):
+            raise AttributeError(f"'{kind_of(self).__name__}' object has no attribute 'is_integer'")
         require_one_kind((self,), "is asked whether it is whole")
         return self.recorder.number_operation(is_integer, (self,))
 
