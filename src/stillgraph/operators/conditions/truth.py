@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from stillgraph.core.lookup import of_class
+from stillgraph.operators.conditions.one_element import require_one_element
 from stillgraph.operators.dispatch import asked
 from stillgraph.operators.elements import lists
 from stillgraph.trace.capture.session import Session
@@ -16,7 +17,7 @@ from stillgraph.trace.control_flow.narrowing import is_optional
 from stillgraph.trace.fakes.symbolic import known_true
 from stillgraph.trace.torch_rules.special import number_kind
 from stillgraph.trace.values import entries
-from stillgraph.trace.values.arrays import StagedArray, require_one_element
+from stillgraph.trace.values.arrays import StagedArray
 from stillgraph.trace.values.complexes import StagedComplex
 from stillgraph.trace.values.numbers import StagedBool, StagedNumber
 from stillgraph.trace.values.text import StagedText
@@ -29,7 +30,7 @@ def truth(session: Session, value: Any) -> Any:
         RuntimeError: as eager PyTorch, for a tensor that has not exactly one element.
     """
     if isinstance(value, StagedArray):
-        require_one_element(value, bool)
+        require_one_element(session, value, bool)
     value = tensor_of(value)
     session.settling.require_current(value)
     known = session.known_truth(value)

@@ -12,6 +12,7 @@ import torch
 from stillgraph.core.diagnostics import InternalError, refuse
 from stillgraph.core.lookup import is_exactly, of_class
 from stillgraph.operators.conditions.methods import method_of
+from stillgraph.operators.conditions.one_element import require_one_element
 from stillgraph.operators.conditions.truth import tensor_of, truth_number
 from stillgraph.operators.containers import sequences
 from stillgraph.operators.containers.ranges import Range
@@ -24,7 +25,7 @@ from stillgraph.trace.control_flow.narrowing import is_optional
 from stillgraph.trace.torch_rules.special import number_kind
 from stillgraph.trace.torch_rules.tensor_attributes import read_shape
 from stillgraph.trace.values import number_failures
-from stillgraph.trace.values.arrays import StagedArray, require_one_element
+from stillgraph.trace.values.arrays import StagedArray
 from stillgraph.trace.values.complexes import StagedComplex
 from stillgraph.trace.values.entries import container_of
 from stillgraph.trace.values.numbers import Staged, StagedBool, StagedNumber, is_mixed, is_number, kind_of
@@ -87,7 +88,7 @@ def int_(value: Any = 0, /, *base: Any) -> Any:
     """``int``."""
     value = value if base else number_of(value, int)
     if isinstance(value, StagedArray):
-        require_one_element(value, int)
+        require_one_element(capturing(), value, int)
     value = tensor_of(value)
     if base and isinstance(value, (torch.Tensor, Staged)):
         unsupported(int, value, *base)
@@ -110,7 +111,7 @@ def float_(value: Any = 0.0, /) -> Any:
     """``float``."""
     value = number_of(value, float)
     if isinstance(value, StagedArray):
-        require_one_element(value, float)
+        require_one_element(capturing(), value, float)
     value = tensor_of(value)
     if isinstance(value, torch.Tensor):
         return _from_tensor(float, value)

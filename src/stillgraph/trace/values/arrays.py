@@ -233,15 +233,15 @@ def _without_modes() -> Iterator[None]:
         yield
 
 
-def _dummy(fill: Callable[..., Any], value: Any) -> Any:
+def _dummy(fill: Callable[..., Any], value: Any, length: int = _OF_NO_SIZE) -> Any:
     """What is like a value, and known."""
     if is_exactly(value, (tuple, list)):
-        return type(value)(_dummy(fill, each) for each in value)
+        return type(value)(_dummy(fill, each, length) for each in value)
     if not isinstance(value, (StagedArray, torch.Tensor)):
         return value
     tensor = value.tensor if isinstance(value, StagedArray) else value
     with torch._C.DisableTorchFunction():
-        shape = tuple(each if type(each) is int else _OF_NO_SIZE for each in tensor.shape)
+        shape = tuple(each if type(each) is int else length for each in tensor.shape)
         made = fill(shape, str(tensor.dtype).removeprefix("torch."))
     if isinstance(value, StagedArray):
         return made[()] if value.scalar else made
@@ -332,16 +332,10 @@ def _given_back(value: Any) -> Any:
     return value
 
 
-def require_one_element(array: StagedArray, convert: Callable[[Any], Any]) -> None:
-    """Raise what numpy raises where an array becomes one value of Python's, unless it has one element.
-
-    Raises:
-        TypeError, ValueError: as numpy, by ``convert``: `bool`, `int` or `float`.
-    """
-    with torch._C.DisableTorchFunction():
-        sizes = tuple(array.tensor.shape)
-    if all(type(size) is int for size in sizes) and any(size != 1 for size in sizes):
-        convert(_dummy(sys.modules["numpy"].ones, array))
+def like_array(array: StagedArray, length: int) -> Any:
+    """An array of ones like another one, of ``length`` where only the run knows how long that is."""
+    fill: Callable[..., Any] = sys.modules["numpy"].ones
+    return _dummy(fill, array, length)
 
 
 def refuse_numbers(values: Any) -> None:
