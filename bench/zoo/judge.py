@@ -73,7 +73,7 @@ def judged(entry: Entry, *, files: bool = True, rounds: int = 5) -> Verdict:
     except Exception as error:
         verdict.wrong = f"raises {type(error).__name__}: {str(error)[:300]}"
         return verdict
-    verdict.programs = len(static.programs)
+    verdict.programs = len((static.forward if isinstance(static, nn.Module) else static).programs)
     verdict.ratio = _ratio(plain, made, static, rounds)
     if files:
         verdict.files = {kind: _in_file(entry, wanted, kind) for kind in FORMATS}
