@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import collections
 import contextvars
+import functools
 from collections.abc import Callable
-from types import BuiltinMethodType, MethodWrapperType
+from types import BuiltinMethodType, FunctionType, MethodType, MethodWrapperType
 from typing import Any, NamedTuple
 
 import torch
@@ -19,6 +20,7 @@ from stillgraph.operators.consumers.consumers import join, known_or_list, taken
 from stillgraph.operators.consumers.sorting import sort
 from stillgraph.operators.containers import entries, table_methods, tables
 from stillgraph.operators.containers.drawing import drawn, listed
+from stillgraph.operators.dispatch import call
 from stillgraph.operators.elements import lists
 from stillgraph.operators.elements.indices import as_index
 from stillgraph.operators.objects import part_by_part, searching
@@ -147,6 +149,28 @@ def _of_class(capture: Session, method: Method, args: Args, kwargs: Keywords) ->
     """``super().__call__`` of a metaclass."""
     is_slot = isinstance(method, MethodWrapperType)
     return make(capture, method, method.__self__, args, kwargs) if is_slot else ANOTHER
+
+
+def _call_receiver(capture: Session, method: Method, args: Args, kwargs: Keywords) -> Any:
+    """``f.__call__(…)``, and ``super().__call__`` of a class derived from `functools.partial`."""
+    receiver = method.__self__
+    if not isinstance(method, MethodWrapperType):
+        return ANOTHER
+    if isinstance(receiver, functools.partial):
+        return call_partial(receiver, args, kwargs)
+    return call(receiver, *args, **kwargs) if isinstance(receiver, _FUNCTIONS) else ANOTHER
+
+
+_FUNCTIONS = (FunctionType, MethodType, BuiltinMethodType)
+
+
+def call_partial(function: functools.partial[Any], args: Args, kwargs: Keywords) -> Any:
+    """What `functools.partial` itself does, whatever a class derived from it has under the names of its parts."""
+    inner, given, named = (part.__get__(function) for part in _PARTS)
+    return call(inner, *given, *args, **{**named, **kwargs})
+
+
+_PARTS = tuple(vars(functools.partial)[name] for name in ("func", "args", "keywords"))
 
 
 def _apply_function(capture: Session, method: Method, args: Args, kwargs: Keywords) -> Any:
@@ -302,6 +326,7 @@ def _names(text: str) -> frozenset[str]:
 _STEPS: tuple[Step, ...] = (
     Step(object, None, _ask),
     Step(type, _names("__call__"), _of_class),
+    Step(object, _names("__call__"), _call_receiver),
     Step(type, _names("apply"), _apply_function),
     Step(object, _names("__setattr__"), _set_attribute),
     Step(object, _names("__delattr__"), _delete_attribute),

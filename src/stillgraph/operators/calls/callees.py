@@ -18,7 +18,7 @@ import torch
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.core.lookup import class_member
-from stillgraph.operators.calls.builtin_methods import call_builtin
+from stillgraph.operators.calls.builtin_methods import call_builtin, call_partial
 from stillgraph.operators.calls.cached import call_cached
 from stillgraph.operators.calls.functions import OTHERS
 from stillgraph.operators.calls.making import construct, refuse_spread
@@ -78,16 +78,18 @@ def _call_descriptor(capture: Session, function: Any, args: Args, kwargs: Keywor
 
 
 def _call_slot(capture: Session, function: Any, args: Args, kwargs: Keywords) -> Any:
-    if function is _MAKING and args and isinstance(args[0], type):
+    if function.__name__ == "__call__" and args and isinstance(args[0], function.__objclass__):
         return call(function.__get__(args[0]), *args[1:], **kwargs)
     return _call_object(capture, function, args, kwargs)
 
 
-_MAKING = type.__dict__["__call__"]
-
-
 def _call_partial(capture: Session, function: Any, args: Args, kwargs: Keywords) -> Any:
-    return call(function.func, *function.args, *args, **{**function.keywords, **kwargs})
+    if class_member(type(function), "__call__") is not _OF_PARTIAL:
+        return _call_object(capture, function, args, kwargs)
+    return call_partial(function, args, kwargs)
+
+
+_OF_PARTIAL = functools.partial.__dict__["__call__"]
 
 
 def _call_module(capture: Session, module: Any, args: Args, kwargs: Keywords) -> Any:
