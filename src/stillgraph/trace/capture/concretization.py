@@ -85,7 +85,12 @@ def demanded(session: Session, value: Any, what: str) -> Any:
 
 
 _ASKING = {each.__code__ for each in POLYFILLS if isinstance(each, FunctionType)}
-_ASKING |= {torch.Tensor.__iter__.__code__, torch.nn.Parameter.__new__.__code__}
+_ASKING |= {torch.nn.Parameter.__new__.__code__, torch.overrides.handle_torch_function.__code__}
+_ASKING |= {
+    method.__code__  # `__len__`, `__iter__`, `__contains__` …: Python's own operations
+    for name, method in vars(torch.Tensor).items()
+    if name.startswith("__") and isinstance(method, FunctionType)
+}
 
 
 def _asks_for_its_caller(code: CodeType) -> bool:
