@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from stillgraph.program.facts.schemas import RECURRENT
-from stillgraph.trace.fakes.symbolic import kernels_in_python
+from stillgraph.trace.fakes.symbolic import kernels_in_python, known_false, known_true
 from stillgraph.trace.torch_rules.packed import batch_of, is_batch_sizes, zeros_from
 
 if TYPE_CHECKING:
@@ -62,8 +62,28 @@ def _of_batch(last: list[torch.Tensor], batch: Any) -> Iterator[torch.Tensor]:
 
 def _cell(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
     """One step of a layer: torch's kernels take the example's batch for every other, its code in Python does not."""
+    if len(args) > 2 and not kwargs and isinstance(args[0], torch.Tensor):
+        given = recorder.to_fake(tuple(args))
+        first = given[1] if isinstance(given[1], torch.Tensor) else given[1][0]
+        if given[0].dim() == first.dim() == 2:
+            same = given[0].shape[0] == first.shape[0]
+            if not known_true(same) and not known_false(same):
+                return _of_two_batches(recorder, func, args, given)
     with kernels_in_python():
         return recorder.record(func, args, kwargs)
+
+
+def _of_two_batches(recorder: Recorder, func: Any, args: Any, given: Any) -> Any:
+    """``(input, hx, weights, …)`` whose batches may differ for all that is known: torch raises then."""
+    data, hidden, *rest = given
+    recorder.before_raise(RuntimeError)
+    with torch._C.DisableTorchFunction(), recorder.symbolic.fake_mode:
+        several = isinstance(hidden, (tuple, list))
+        begins = tuple(zeros_from(h, (1, h.shape[1])) for h in (hidden if several else (hidden,)))
+        ends = func(zeros_from(data, (1, data.shape[1])), begins if several else begins[0], *rest)
+        batch = (hidden[0] if several else hidden).shape[0]
+        found = tuple(zeros_from(h, (batch, h.shape[1])) for h in (ends if several else (ends,)))
+    return recorder.bind(found if several else found[0], recorder.emit("call_function", func, args, {}))
 
 
 HANDLERS: dict[Any, Callable[..., Any]] = {
