@@ -207,7 +207,7 @@ ENTRIES = (
     Entry("Trace_ELBO", "pyro", _svi),
     Entry("VonMises", "torch", _von_mises),
     Entry("Sinkhorn", "geomloss", _sinkhorn(loss="sinkhorn", p=2, blur=0.05, scaling=0.5)),
-    Entry("Sinkhorn unbalanced", "geomloss", _sinkhorn(loss="sinkhorn", p=1, blur=0.1, reach=0.5)),
+    Entry("Sinkhorn unbalanced", "geomloss", _sinkhorn(loss="sinkhorn", p=1, blur=0.1, reach=0.5, diameter=4.0)),
     Entry("AUROC", "torchmetrics", _measured("auroc", task="binary")),
     Entry("AUROC up to a rate", "torchmetrics", _measured("auroc", task="binary", max_fpr=0.5)),
     Entry("average precision", "torchmetrics", _measured("average_precision", task="binary")),

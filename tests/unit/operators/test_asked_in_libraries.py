@@ -46,3 +46,27 @@ def test_pythons_operations_on_tensors(library: ModuleType, name: str) -> None:
         assert type(found) is type(wanted)
         assert torch.equal(torch.as_tensor(found), torch.as_tensor(wanted))
     assert len(static.programs) == 1
+
+
+LOGARITHMS = """
+    import numpy as np
+
+    def schedule(x):
+        return x * float(np.log(x.max().item()))
+
+    def scaled(x):
+        return x * float(np.float64(2.0) * x.max().item())
+"""
+
+
+@pytest.mark.parametrize("name", ["schedule", "scaled"])
+def test_numpy_given_a_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    library = installed(tmp_path, "computes_by_numpy_in_stillgraph_tests", LOGARITHMS, monkeypatch)
+
+    def f(x: Tensor) -> object:
+        return getattr(library, name)(x)
+
+    with pytest.raises(sg.CaptureError) as caught:
+        sg.to_static(f, full_graph=True)(torch.ones(3))
+    assert "reason SG301" in str(caught.value)
+    assert "numpy" in str(caught.value)

@@ -56,7 +56,7 @@ def demanded(session: Session, value: Any, what: str) -> Any:
         CaptureError: there is no way.
     """
     if what in ("bool", "int", "index", "float", "text", "hash", "rows", "swap"):
-        _ask_for_conversion(session)
+        ask_for_conversion(session)
     if isinstance(value, (StagedInt, StagedBool)) and what in ("bool", "index", "int"):
         decided = _decide_size(session, value, what)
         if decided is not None:
@@ -153,7 +153,7 @@ def _decide_size(session: Session, value: Any, what: str) -> Any:
     return bool(symbol) if what == "bool" else int(symbol)
 
 
-def _ask_for_conversion(session: Session) -> None:
+def ask_for_conversion(session: Session) -> None:
     """Restart with the functions converted that stand between rewritten code and what asks for the value."""
     frame = sys._getframe(1)
     while is_ours(frame.f_code.co_filename) or _asks_for_its_caller(frame.f_code):

@@ -20,7 +20,7 @@ from stillgraph.program.so_far import SoFar
 from stillgraph.program.sources import Source
 from stillgraph.program.types import JoinFailure
 from stillgraph.trace.capture.account import Account
-from stillgraph.trace.capture.concretization import ask_for_constants, demanded
+from stillgraph.trace.capture.concretization import ask_for_constants, ask_for_conversion, demanded
 from stillgraph.trace.capture.conversion import Conversion
 from stillgraph.trace.capture.results import Results
 from stillgraph.trace.capture.side_effects import SideEffects
@@ -361,6 +361,8 @@ class Session(BothSides):
 
     def number_meets_array(self, number: Any) -> NoReturn:
         """As `Recorder.number_meets_array`; first it is asked whether the number can be a constant."""
+        self._require_going_on()
+        ask_for_conversion(self)
         self.needs_value(number)
         super().number_meets_array(number)
 

@@ -351,7 +351,7 @@ class Recorder(PlainAnswers):
             CaptureError: always, or what `number_demanded` raises.
         """
         self._require_going_on()
-        hint = "Make a tensor of it, or use float(…) of the numpy scalar."
+        hint = "Make a tensor of it, or use the function of math, or float(…) of the numpy scalar."
         raise refuse("SG301", "a staged number meets a numpy array or scalar", location=here(), hint=hint)
 
     def _require_going_on(self) -> None:

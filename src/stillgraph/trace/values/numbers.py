@@ -62,7 +62,6 @@ class OfComplex(Staged):
 class StagedNumber(Staged):
     """Behaviour shared by the three staged kinds; ``recorder`` is the capture they belong to."""
 
-    __array_ufunc__ = None  # an array on the left of an operator leaves it to this class
     node: Any  # torch's symbolic node
     recorder: NumberRecorder
 
@@ -101,6 +100,8 @@ class StagedNumber(Staged):
 
     def __array__(self, *args: Any, **kwargs: Any) -> NoReturn:
         self.recorder.number_meets_array(self)
+
+    __array_ufunc__ = __array__  # of `numpy.log(number)`, and of operators with an array or scalar on the left
 
     def __hash__(self) -> int:
         return hash(self.recorder.number_demanded(self, "hash"))
