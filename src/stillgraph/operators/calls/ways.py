@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import operator
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from types import BuiltinMethodType, FunctionType, MethodType
+from types import FunctionType, MethodType
 from typing import Any
 
 import torch
@@ -14,12 +13,13 @@ import torch
 from stillgraph.core.diagnostics import refuse
 from stillgraph.operators.calls.meanings import has_meaning, meaning_of
 from stillgraph.operators.calls.some_keywords import has_some, on_each_path, settled
-from stillgraph.operators.dispatch import call, indexed
+from stillgraph.operators.dispatch import call
 from stillgraph.operators.objects.stores import is_method_of_container
 from stillgraph.operators.outside import acts
 from stillgraph.operators.outside.debugging import stop_for
 from stillgraph.operators.outside.steps import NOT_AN_ACT
 from stillgraph.operators.outside.unseen import with_each
+from stillgraph.operators.torch.asked_indices import with_indices
 from stillgraph.operators.torch.plain_arguments import takes_key, wants_plain_arguments
 from stillgraph.trace.capture.session import Session
 from stillgraph.trace.code.frames import here
@@ -129,17 +129,8 @@ def _call_with(function: Any, args: Args, kwargs: Keywords, old: Any, new: Any) 
 
 
 def _with_indices(capture: Session, function: Any, args: Args, kwargs: Keywords) -> Any:
-    """torch's functions in C take objects of the user's for whole numbers, and ask them."""
-    if not isinstance(function, BuiltinMethodType) or not _is_torchs(function):
-        return ANOTHER
-    asked, named = tuple(map(indexed, args)), {name: indexed(value) for name, value in kwargs.items()}
-    is_same = all(map(operator.is_, (*asked, *named.values()), (*args, *kwargs.values())))
-    return ANOTHER if is_same else call(function, *asked, **named)
-
-
-def _is_torchs(function: BuiltinMethodType) -> bool:
-    receiver = function.__self__
-    return receiver is None or isinstance(receiver, torch.Tensor) or str(function.__module__).startswith("torch")
+    found = with_indices(function, args, kwargs)
+    return ANOTHER if found is None else call(function, *found[0], **found[1])
 
 
 def _with_each_unseen(capture: Session, function: Any, args: Args, kwargs: Keywords) -> Any:

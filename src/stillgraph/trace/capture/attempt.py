@@ -113,6 +113,7 @@ class CaptureAttempt:
         audits.before_capture()
         session.executed.reaching = audits.before_reaching
         session.executed.beginning = session.unseen.before_code
+        session.executed.giving = session.unseen.given
         session.executed.hashing = tensor_queries.before_hash
         session.executed.waiting = session.unseen.before_waiting
         told_of = frozenset({*SPEAKING, *CHANCE, *CLOCKS})

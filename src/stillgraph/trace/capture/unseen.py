@@ -8,14 +8,19 @@ from contextvars import ContextVar
 from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any
 
+import torch
+
 from stillgraph.core.diagnostics import refuse
-from stillgraph.core.files import is_dependency, is_our_module, is_package
+from stillgraph.core.files import is_dependency, is_our_module, is_package, is_torch
 from stillgraph.trace.code.chance import is_by_chance
 from stillgraph.trace.code.frames import here
 from stillgraph.trace.code.signals import Restart
 from stillgraph.trace.code.uninterpreted import is_debuggers, may_ask, may_write, properties_beside, way_of
+from stillgraph.trace.control_flow.joined.unjoined import Unjoined
 from stillgraph.trace.effects import audits, context_variables, locks, threads
 from stillgraph.trace.effects.locks import WRITTEN_IN_C
+from stillgraph.trace.values.errors import refuse_given
+from stillgraph.trace.values.numbers import Staged
 
 if TYPE_CHECKING:
     from stillgraph.trace.capture.session import Session
@@ -23,6 +28,8 @@ if TYPE_CHECKING:
 SPEAKING = frozenset({print, input})
 PAIRED = (*WRITTEN_IN_C, ContextVar)
 """Objects of which each call undoes what it does, by another method."""
+
+_STAND_INS = (torch.Tensor, Staged, Unjoined)
 
 
 class UnseenCode:
@@ -159,6 +166,22 @@ class UnseenCode:
         elif speaks:
             self.before_method()
             raise refuse("SG305", what, location=here(), hint="Make the call in the static function itself.")
+
+    def given(self, frame: FrameType, value: Any) -> None:
+        """To be called where code gives something of which Python's own code makes a number, a text or a length.
+
+        That takes nothing that stands for a value, and says so in words of its own, or in none: torch takes another
+        overload, and ``bytes`` what the object iterates over.
+
+        Raises:
+            CaptureError: it is known in the run only; before that `Restart`, where the code can be followed.
+        """
+        code = frame.f_code
+        if not issubclass(type(value), _STAND_INS) or self._capture.is_rewritten(code) or is_torch(code.co_filename):
+            return
+        if audits.is_users(frame):
+            self.follow_all()
+            raise refuse_given(code.co_name)
 
     def before_method(self) -> None:
         """Begin anew with the methods followed that Python calls for operators on users' objects."""

@@ -18,6 +18,7 @@ import torch
 
 from stillgraph.core.faults import ends_capture
 from stillgraph.core.files import is_our_module, is_torch
+from stillgraph.polyfills.given import GIVEN
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,8 @@ class ExecutedCode:
         beginning: told before code that may read the world runs for the first time, by its frame.
         waiting: told of code each time before it runs, by its frame, for as long as it says that it has to be.
         calling: which calls somebody wants to know of; None for none.
+        giving: told of what code that is not rewritten gives for a special method, of which Python makes a number, a
+            text or a length, by its frame.
         hashing: told of a tensor before it is looked up as a key, or becomes one or an element of a set.
         hashed: the tensors that were keys, elements of a set, or asked for their ids: told by identity, that is.
         refused: the first error by which somebody who was told ended the capture, or had it begin anew. It is raised in
@@ -62,6 +65,7 @@ class ExecutedCode:
     beginning: Callable[[FrameType], None] | None = None
     waiting: Callable[[FrameType], bool] | None = None
     calling: Calls | None = None
+    giving: Callable[[FrameType, Any], None] | None = None
     hashing: Callable[[torch.Tensor], None] | None = None
 
     def __init__(self) -> None:
@@ -195,6 +199,8 @@ class ExecutedCode:
                         self._note_c_call(frame, argument)
                 elif self.calling is not None and (self._receivers.get(id(kind)) or self._note_receiver(kind))[1]:
                     self._note_c_call(frame, argument)
+            elif event == "return" and frame.f_code.co_name in GIVEN and self.giving is not None:
+                self.giving(frame, argument)
         except BaseException as error:
             self.noted(error)
             self._go_on_behind(frame)

@@ -14,6 +14,8 @@ import torch
 from torch.utils._pytree import tree_leaves
 
 from stillgraph.core.diagnostics import MisreadError, refuse
+from stillgraph.core.files import is_torch
+from stillgraph.core.lookup import class_member
 from stillgraph.program.attention import IN_PARTS
 from stillgraph.trace.code.frames import here
 from stillgraph.trace.fakes.node_naming import name_of
@@ -28,6 +30,8 @@ from stillgraph.trace.fakes.symbolic import (
     kernels_in_python,
 )
 from stillgraph.trace.torch_rules.trials import NoForm, by_trial
+from stillgraph.trace.values.errors import refuse_given
+from stillgraph.trace.values.numbers import Staged
 from stillgraph.trace.values.operands import require_one_kind
 
 if TYPE_CHECKING:
@@ -215,3 +219,13 @@ def require_fit(recorder: Recorder, error: Exception, func: Any, args: Any, kwar
     if takes_no_number(error, given):
         recorder.needs_value(given)
         raise misreads_number(func) from error
+    if any(map(_is_asked_by_torch, tree_leaves(given))):
+        raise refuse_given(f"by {name_of(func)}") from error
+
+
+def _is_asked_by_torch(value: Any) -> bool:
+    """Whether a value is an object of the user's of which torch's own code may ask what only the run knows."""
+    if issubclass(type(value), (torch.Tensor, torch.SymInt, Staged)):
+        return False
+    method = class_member(type(value), "__index__")
+    return isinstance(method, FunctionType) and not is_torch(method.__code__.co_filename)

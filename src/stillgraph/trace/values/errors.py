@@ -48,8 +48,7 @@ def in_eagers_words(error: BaseException) -> None:
     if isinstance(error, AttributeError):
         require_one_tensor(error.obj, str(error.name))
     if any(type(arg) is str and _GIVEN.search(arg) for arg in error.args):
-        message = f"Python asks an object of the user's for what only the run knows ({error.args[0]})"
-        raise refuse("SG301", message, location=here(), hint=_CONVERT, kind=MisreadError) from None
+        raise refuse_given(error.args[0]) from None
     if any(type(arg) is str and _NAMES.search(arg) for arg in error.args):
         error.args = tuple(_NAMES.sub(_kind, arg) if type(arg) is str else arg for arg in error.args)
     if any(type(arg) is str and _MIXED.search(arg) for arg in error.args):
@@ -58,6 +57,12 @@ def in_eagers_words(error: BaseException) -> None:
     if any(type(arg) is str and _UNKNOWN.search(arg) for arg in error.args):
         message = f"Python does something with a value that only the run knows, and does not take it ({error.args[0]})"
         raise refuse("SG301", message, location=here(), kind=MisreadError) from None
+
+
+def refuse_given(what: str) -> BaseException:
+    """The refusal of what Python's own code asks a special method of the user's for."""
+    message = f"Python asks an object of the user's for what only the run knows ({what})"
+    return refuse("SG301", message, location=here(), hint=_CONVERT, kind=MisreadError)
 
 
 def require_one_tensor(value: object, name: str) -> None:
