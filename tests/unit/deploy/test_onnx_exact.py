@@ -193,3 +193,55 @@ def test_rests_and_whole_quotients_of_numbers(tmp_path: Path) -> None:
             given = torch.tensor(left), torch.tensor(right)
             found, expected = torch.tensor(loaded(*given)), torch.tensor(of_numbers(*given))
             torch.testing.assert_close(found, expected, rtol=1e-15, atol=0, equal_nan=True)
+
+
+ZEROS = torch.tensor([0.0, -0.0, 1.5, -2.0, NAN, INF, -INF])
+PICKED = {
+    "of two": "g (bool[n] c, float[n] x, float[n] y) => (float[n] z) { z = Where(c, x, y) }",
+    "of its own and a constant": (
+        "g (bool[n] c, float[n] x, float[n] y) => (float[n] z) { one = Constant<value = float {1}>()"
+        " z = Where(c, x, one) }"
+    ),
+    "of a constant and another": (
+        "g (bool[n] c, float[n] x, float[n] y) => (float[n] z) { one = Constant<value = float {1}>()"
+        " z = Where(c, one, y) }"
+    ),
+}
+
+
+@pytest.mark.parametrize("form", PICKED)
+def test_the_signs_of_zeros_that_a_condition_picks(form: str) -> None:
+    one = torch.ones(())
+    for truth in (True, False):
+        for other in ZEROS:
+            condition, others = torch.full((len(ZEROS),), truth), other.expand(len(ZEROS)).contiguous()
+            operands = {"of two": (ZEROS, others), "of its own and a constant": (ZEROS, one)}.get(form, (one, others))
+            want = torch.where(condition, *operands)
+            (got,) = run(PICKED[form], condition, ZEROS, others)
+            torch.testing.assert_close(got, want, rtol=0, atol=0, equal_nan=True)
+            assert torch.equal(got.signbit() & (got == 0), want.signbit() & (want == 0))
+
+
+def test_a_constant_that_comes_first_costs_nothing() -> None:
+    text = PICKED["of a constant and another"]
+    model = ir.from_proto(onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["": 20]> {text}'))
+    make_exact(model)
+    assert [node.op_type for node in model.graph] == ["Constant", "Where"]
+
+
+@pytest.mark.parametrize("shape", [(), (3,)])
+def test_the_sign_of_a_zero_in_a_file(tmp_path: Path, shape: tuple[int, ...]) -> None:
+    def picks(x: Tensor, y: Tensor) -> tuple[Tensor, float, float, float]:
+        a, b = float(x.flatten()[0]), float(y.flatten()[0])
+        return torch.where(x <= y, x, y), max(a, b), min(a, b), round(a, 1)
+
+    path = tmp_path / "picks.onnx"
+    sg.save(picks, path, args=(torch.ones(shape), torch.ones(shape)))
+    loaded = sg.load(path)
+    for first in (0.0, -0.0, -0.04):
+        for second in (0.0, -0.0, 1.0):
+            given = (torch.full(shape, first), torch.full(shape, second))
+            for want, got in zip(picks(*given), loaded(*given)):
+                want, got = torch.as_tensor(want), torch.as_tensor(got)
+                assert torch.equal(want, got), given
+                assert torch.equal(want.signbit(), got.signbit()), given
