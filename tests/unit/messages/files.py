@@ -114,8 +114,9 @@ def a_handler_that_looks_back(x: Tensor) -> Any:
     try:
         y = x * 2
         if x.sum() > 0:
-            raise ValueError("positive")
-    except ValueError:
+            raise KeyError("positive")
+        y.neg_()
+    except KeyError:
         y = y + 1
     return y
 

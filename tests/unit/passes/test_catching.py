@@ -192,6 +192,7 @@ def looking_back(x: Tensor) -> Tensor:
         y = x * 2
         if x.sum() > 5:
             raise TooLarge("large")
+        y.neg_()
     except TooLarge:
         y = y + 1
     return y
@@ -223,7 +224,7 @@ def drawing(x: Tensor) -> Tensor:
     [
         (by_torch, "linalg_cholesky in a try may itself raise RuntimeError"),
         (looking_at_it, "an except block uses the exception"),
-        (looking_back, "an except block uses 'y'"),
+        (looking_back, "an except block uses 'y', which is written in place in the try"),
         (leaving_traces, "a try writes to a tensor in place"),
         (drawing, "a try draws random numbers"),
     ],

@@ -10,9 +10,10 @@ import torch
 from torch import fx
 
 from stillgraph.core.diagnostics import refuse
+from stillgraph.passes.exceptions.keeping import drop_marks, hand_over
 from stillgraph.passes.exceptions.own_errors import SITES, own_error
 from stillgraph.passes.exceptions.telling import tell
-from stillgraph.passes.regions.marks import CAUGHT, TOLD, again, attempt, failed, site_of
+from stillgraph.passes.regions.marks import CAUGHT, TOLD, again, attempt, failed, site_of, so_far
 from stillgraph.passes.regions.regions import (
     COND,
     add_placeholder,
@@ -22,7 +23,9 @@ from stillgraph.passes.regions.regions import (
     controls,
     copied,
     inlined,
+    outputs,
     placeholders,
+    replace_by,
     set_outputs,
 )
 from stillgraph.passes.regions.values import Fakes
@@ -31,12 +34,12 @@ from stillgraph.program.exceptions import which
 from stillgraph.program.facts.schemas import draws
 from stillgraph.program.facts.writes import name_of
 from stillgraph.program.graphs import arguments, regions
-from stillgraph.program.operations import keep, try_, unbound
+from stillgraph.program.operations import try_, unbound
 from stillgraph.program.program import Program
 
 _CHECK = "Check before, with if, in place of catching the exception."
 _SITES = SITES | {again}
-_MARKS = frozenset({attempt, failed, site_of}) | TOLD
+_MARKS = frozenset({attempt, failed, site_of, so_far}) | TOLD
 
 
 def hand_out_failures(program: Program) -> Program:
@@ -54,8 +57,9 @@ def hand_out_failures(program: Program) -> Program:
     body computes behind a ``raise`` means nothing, so it must leave nothing behind.
 
     Raises:
-        ExportError: the handler uses the exception, or what the body had changed when it failed; the body writes to
-            tensors from outside or draws random numbers; or an operation in it may itself raise what is caught.
+        ExportError: the handler uses the exception; the body writes to tensors from outside, or to what the handler
+            uses once it may have failed, or draws random numbers; or an operation in it may itself raise what is
+            caught.
     """
     if not handles(program):
         return program
@@ -99,10 +103,15 @@ class _Catching:
         _refuse_traces(node, body)
         self.count += 1
         asked = self._tell(node, handler)
-        _drop_kept(node, body, handler, len(operands), asked)
+        kept, results = _used(handler, len(operands), asked), len(outputs(body))
+        if kept:
+            hand_over(arguments(node)[0], self.count, body, kept, self.fakes)
+        drop_marks(arguments(node)[0], body)
         with module.graph.inserting_before(node):
             call(node, attempt, (self.count,), None)
             given = inlined(module, node, body, operands)
+            given, found = given[:results], given[results:]
+            operands = (*_found(handler, list(kept.values()), found), *operands)
             if asked:
                 operands = (call(node, site_of, (self.count,), self.fakes.number(int)), *operands)
             flag = call(node, failed, (self.count,), self.fakes.number(bool))
@@ -168,7 +177,7 @@ def _never_fails(body: fx.GraphModule, kinds: tuple[type[BaseException], ...]) -
 
 def _replace_by_body(module: fx.GraphModule, node: fx.Node, body: fx.GraphModule, operands: Sequence[Any]) -> None:
     """Take the ``try`` away and leave its body."""
-    _drop_marks(node, body)
+    drop_marks(arguments(node)[0], body)
     with module.graph.inserting_before(node):
         given = inlined(module, node, body, operands)
     for result in list(node.users):
@@ -178,24 +187,30 @@ def _replace_by_body(module: fx.GraphModule, node: fx.Node, body: fx.GraphModule
     module.graph.erase_node(node)
 
 
-def _drop_kept(node: fx.Node, body: fx.GraphModule, handler: fx.GraphModule, operands: int, asked: bool) -> None:
-    """Take away what tells the handler of the body before the exception, and of that if it does not ask."""
-    known = placeholders(handler)
-    for kept in known[asked : len(known) - operands]:
-        if kept.users:
-            user = next(iter(kept.users))
-            what = f"'{kept.name}' as it was when the try failed"
-            raise _refused(f"an except block uses {what}", node if user.op == "output" else user)
-        handler.graph.erase_node(kept)
-    _drop_marks(node, body)
+def _used(handler: fx.GraphModule, operands: int, asked: bool) -> dict[int, fx.Node]:
+    """The placeholders of what the handler uses of the body before the exception, by place; the others are dropped."""
+    error, *known = placeholders(handler)
+    kept = known[: len(known) - operands]
+    used = {index: each for index, each in enumerate(kept) if each.users}
+    for each in (error, *kept) if not asked else kept:
+        if each not in used.values():
+            handler.graph.erase_node(each)
+    return used
 
 
-def _drop_marks(node: fx.Node, body: fx.GraphModule) -> None:
-    """Take away what notes, for the handler, how far the body has come."""
-    for region in all_regions(body):
-        for mark in region.graph.find_nodes(op="call_function", target=keep):
-            if arguments(mark)[0] == arguments(node)[0]:
-                region.graph.erase_node(mark)
+def _found(handler: fx.GraphModule, kept: Sequence[fx.Node], values: Sequence[Any]) -> list[fx.Node]:
+    """The operands of the handler for what it finds; what is a constant, or nothing, stands in the handler itself."""
+    found = []
+    for placeholder, value in zip(kept, values, strict=True):
+        if isinstance(value, fx.Node) and value.target is not unbound:
+            found.append(value)
+            continue
+        made = value
+        if isinstance(value, fx.Node):
+            with handler.graph.inserting_before(placeholders(handler)[-1].next):
+                made = handler.graph.node_copy(value)
+        replace_by(placeholder, made)
+    return found
 
 
 def _refuse_traces(node: fx.Node, body: fx.GraphModule) -> None:

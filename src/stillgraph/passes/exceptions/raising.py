@@ -18,7 +18,7 @@ from stillgraph.passes.exceptions.catching import has_marks
 from stillgraph.passes.exceptions.own_errors import OF_NOTHING, USED
 from stillgraph.passes.exceptions.telling import Site, answered
 from stillgraph.passes.numbers.number_errors import LIMITS
-from stillgraph.passes.regions.marks import CAUGHT, TOLD, again, attempt, site_of
+from stillgraph.passes.regions.marks import CAUGHT, TOLD, again, attempt, site_of, so_far
 from stillgraph.passes.regions.marks import failed as caught
 from stillgraph.passes.regions.regions import (
     Branch,
@@ -29,6 +29,7 @@ from stillgraph.passes.regions.regions import (
     controls,
     copied,
     outputs,
+    replace_by,
     set_outputs,
 )
 from stillgraph.passes.regions.values import Fakes, kind_of, value_of
@@ -130,6 +131,10 @@ class _Raising:
             if node.target is site_of or node.target in TOLD:
                 self._tell(node, failed)
                 continue
+            if node.target is so_far:
+                with node.graph.inserting_before(node):
+                    replace_by(node, call(node, operator.ne, (failed or 0, 0), self.fakes.number(bool)))
+                continue
             if node.target is caught:
                 begun = tries.pop()
                 site, failed, before = self._caught(node, failed, begun), begun.failed, begun.sites
@@ -170,7 +175,7 @@ class _Raising:
             if len(mine) < len(numbers) and failed is not None:
                 other = call(node, operator.not_, (flag,), self.fakes.number(bool))
                 rest = call(node, operator.mul, (other, failed), self.fakes.number(int))
-        _replace(node, flag)
+        replace_by(node, flag)
         return rest
 
     def _tell(self, node: fx.Node, failed: Failed) -> None:
@@ -183,7 +188,7 @@ class _Raising:
             else:
                 reaching = [(number, self.sites[number - 1]) for number in self.reaching[arguments(node)[1]]]
                 value = answered(node, reaching, self.fakes)
-        _replace(node, value)
+        replace_by(node, value)
 
     def _site(self, node: fx.Node) -> fx.Node | int:
         """Number a raise or an assertion; what is its number if it failed, and else 0."""
@@ -283,13 +288,6 @@ def _in(graph: fx.Graph, anchor: fx.Node, target: Any, args: tuple[Any, ...], va
     node = graph.call_function(target, args, kwargs)
     node.meta.update({k: v for k, v in anchor.meta.items() if k in ("location", "context")}, val=value)
     return node
-
-
-def _replace(node: fx.Node, value: Any) -> None:
-    """Let a node's users use a value in its place, which may be a constant."""
-    for user in list(node.users):
-        user.args = fx.map_arg(user.args, lambda n: value if n is node else n)
-    node.graph.erase_node(node)
 
 
 def _kind(node: fx.Node) -> type[BaseException]:

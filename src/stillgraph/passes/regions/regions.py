@@ -258,6 +258,14 @@ def replace_uses(old: fx.Node, new: fx.Node) -> None:
     old.replace_all_uses_with(new, delete_user_cb=lambda user: user is not new)
 
 
+def replace_by(node: fx.Node, value: Any) -> None:
+    """Let a node's users use a value in its place, which may be a constant, and take the node away."""
+    for user in list(node.users):
+        user.args = fx.map_arg(user.args, lambda n: value if n is node else n)
+        user.kwargs = fx.map_arg(user.kwargs, lambda n: value if n is node else n)
+    node.graph.erase_node(node)
+
+
 def add_result(node: fx.Node, value: Any) -> fx.Node:
     """The node of one more result of a branch or loop."""
     index = len(node.meta["val"])
