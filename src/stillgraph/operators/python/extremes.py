@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
+from types import FunctionType
 from typing import Any
 
 import torch
 
+from stillgraph.core.diagnostics import InternalError
+from stillgraph.core.lookup import class_member
 from stillgraph.operators.conditions.branches import if_exp
 from stillgraph.operators.consumers.comprehensions import list_of
 from stillgraph.operators.consumers.consumers import is_looped_over, known_or_list
@@ -15,12 +18,20 @@ from stillgraph.operators.dispatch import call
 from stillgraph.operators.elements import lists
 from stillgraph.operators.objects.comparisons import ordered
 from stillgraph.operators.python.numbers import capturing
+from stillgraph.polyfills.extremes import largest, smallest
 from stillgraph.trace.control_flow.both_sides import several_in
+from stillgraph.trace.control_flow.spreads import as_spread
+from stillgraph.trace.values.containers import holds_staged
+from stillgraph.trace.values.lists import Node
 from stillgraph.trace.values.numbers import StagedNumber, is_number, kind_of
 
 
 def _staged(value: Any) -> bool:
-    return isinstance(value, (torch.Tensor, StagedNumber)) or several_in((value,)) is not None
+    if isinstance(value, (tuple, list)):
+        return any(map(_staged, value))
+    if isinstance(value, (torch.Tensor, StagedNumber)) or several_in((value,)) is not None:
+        return True
+    return isinstance(class_member(type(value), "__lt__"), FunctionType) and holds_staged(value)
 
 
 def _extreme(function: Callable[..., Any], better: Callable[[Any, Any], Any]) -> Callable[..., Any]:
@@ -76,9 +87,23 @@ def _of_largest(function: Callable[..., Any], items: list[Any], keys: list[Any])
 def _extreme_of_spread(function: Callable[..., Any], items: list[Any], key: Any, default: dict[str, Any]) -> Any:
     if "default" in default:
         return if_exp(items, lambda: _extreme_of_spread(function, items, key, {}), lambda: default["default"])
+    if key is None and isinstance(as_spread(capturing(), items).element, Node):
+        return capturing().conversion.convert(_IN_TURN[function])(items, _said_of_none(function))
     if key is None:
         return lists.extreme(function, items)
     return _of_largest(function, items, list_of(items, lambda item: call(key, item)))
+
+
+def _said_of_none(function: Callable[..., Any]) -> str:
+    """What Python says where there is nothing to choose from."""
+    try:
+        function([])
+    except ValueError as error:
+        return str(error)
+    raise InternalError(f"{function.__name__} of nothing is something")
+
+
+_IN_TURN = {min: smallest, max: largest}
 
 
 def _pick(test: Any, left: Any, right: Any) -> Any:
