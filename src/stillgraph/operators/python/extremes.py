@@ -103,7 +103,7 @@ def _said_of_none(function: Callable[..., Any]) -> str:
     raise InternalError(f"{function.__name__} of nothing is something")
 
 
-_IN_TURN = {min: smallest, max: largest}
+_IN_TURN: dict[Any, Any] = {min: smallest, max: largest}
 
 
 def _pick(test: Any, left: Any, right: Any) -> Any:

@@ -22,6 +22,7 @@ from stillgraph.core.files import is_our_module
 from stillgraph.core.lookup import is_exactly
 from stillgraph.trace.code.frames import here
 from stillgraph.trace.fakes.symbolic import without_dispatch_modes
+from stillgraph.trace.values.beside_arrays import is_taken, number_in_dtype
 from stillgraph.trace.values.numbers import Staged, StagedNumber
 from stillgraph.trace.values.numpy_functions import _module, counterpart
 
@@ -82,6 +83,7 @@ def _operator(name: str) -> Callable[..., Any]:
     def method(self: Any, *args: Any) -> Any:
         if any(isinstance(each, torch.Tensor) for each in args) and name not in ("__getitem__", "__setitem__"):
             return _beside_a_tensor(name, self, *args)
+        args = tuple(_number_beside(name, self, each) for each in args)
         called = name
         if name.startswith("__i") and self.scalar and name != "__invert__":
             called = f"__{name[3:]}"  # a scalar stays what it is
@@ -103,6 +105,15 @@ def _beside_a_tensor(name: str, array: StagedArray, tensor: torch.Tensor) -> Any
     if plain is None:  # in place: a scalar stays what it is
         return getattr(operator, name)(number, tensor)
     return plain(number, tensor) if name.strip("_") in _OPERATORS else plain(tensor, number)
+
+
+def _number_beside(name: str, array: StagedArray, value: Any) -> Any:
+    """The operand of an operator: a number of Python's as a scalar of the dtype in which numpy takes it."""
+    if not is_taken(name, value):
+        return value
+    with torch._C.DisableTorchFunction():
+        dtype = array.tensor.dtype
+    return StagedArray(number_in_dtype(name, value, dtype), True)
 
 
 def beside_a_tensor(array: StagedArray) -> Any:
