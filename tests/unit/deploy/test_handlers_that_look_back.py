@@ -135,6 +135,24 @@ def cleaned_up(x: Tensor) -> Tensor:
     return log[0]
 
 
+def put_back_in_a_branch(x: Tensor) -> tuple[Tensor, int]:
+    level, y = 0, x
+    try:
+        if x[0] > 0:
+            level = 1
+            try:
+                y = checked(x)
+                level = 2
+            finally:
+                level = level - 1
+        y = checked(y + level)
+    except ValueError:
+        y = y - 0.5
+    except RuntimeError:
+        y = y - 0.25
+    return y, level
+
+
 def perhaps_unset(x: Tensor) -> Any:
     y = None
     try:
@@ -216,6 +234,7 @@ HANDLERS = [
     in_branches,
     one_in_another,
     cleaned_up,
+    put_back_in_a_branch,
     perhaps_unset,
     of_an_object,
     written_before,

@@ -88,3 +88,26 @@ def of_an_outer_object(x: Tensor) -> Any:
 def test_who_asks_is_refused(function: Any) -> None:
     with pytest.raises(sg.CaptureError, match="keys' cannot be handed to the handler"):
         sg.to_static(function, backend="eager")(*INPUTS[0])
+
+
+class Holder:
+    def __init__(self) -> None:
+        self.held: Any = 0
+
+
+def test_what_a_finally_puts_back_is_not_lost_to_the_handler_around_it() -> None:
+    def function(x: Tensor) -> Any:
+        holder = Holder()
+        try:
+            holder.held = x
+            try:
+                if x[0] > 1.5:
+                    raise ValueError
+                y = holder.held * 2
+            finally:
+                holder.held = 0
+        except ValueError:
+            y = x + 1
+        return y, holder.held
+
+    agree(function, *INPUTS)

@@ -114,7 +114,48 @@ def set_where_it_is_handled(x: torch.Tensor) -> torch.Tensor:
     return y + UNSET.get(5.0)
 
 
-@pytest.mark.parametrize("function", [set_where_it_may_raise, set_where_it_is_handled])
+def put_back_under_a_handler(x: torch.Tensor) -> tuple[torch.Tensor, Any]:
+    try:
+        token = UNSET.set(x)
+        try:
+            if x.sum() > 4:
+                raise ValueError("too much")
+            y = x * UNSET.get()
+        finally:
+            UNSET.reset(token)
+        if x.sum() < 0:
+            raise ValueError("too little")
+    except ValueError:
+        y = x - 1
+    return y, UNSET.get(None)
+
+
+class Active:
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __enter__(self) -> None:
+        self.token = UNSET.set(self.value)
+
+    def __exit__(self, *_: Any) -> None:
+        UNSET.reset(self.token)
+
+
+def put_back_by_a_manager(x: torch.Tensor) -> torch.Tensor:
+    for i in range(2):
+        try:
+            with Active(x + i):
+                if x.sum() > 4:
+                    raise ValueError("too much")
+                x = x + UNSET.get()
+        except ValueError:
+            x = x - 4
+    return x
+
+
+@pytest.mark.parametrize(
+    "function", [set_where_it_may_raise, set_where_it_is_handled, put_back_under_a_handler, put_back_by_a_manager]
+)
 def test_a_context_variable_is_put_back_on_every_path(function: Callable[..., Any]) -> None:
     agree(function, torch.zeros(2), torch.tensor([3.5, -1]), torch.ones(2) * 9)
     assert UNSET.get("nothing") == "nothing"

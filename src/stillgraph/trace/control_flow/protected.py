@@ -71,9 +71,20 @@ class Attempt:
     passing: list[Place] = field(default_factory=list)
     mark: int = 0
     settled: bool = True
+    begins: bool = False  # whether the body hands over before all else
     shared: set[Hashable] = field(default_factory=set)  # places whose containers have other names
     handed: dict[int, list[Any]] = field(default_factory=dict)  # by region: what was handed over last
     _busy: bool = False
+
+    @property
+    def takes_all(self) -> bool:
+        """Whether its handler comes before those around it, whatever its body raises in the run: it is staged then."""
+        return BaseException in self.kinds
+
+    def require_begun(self) -> None:
+        """See that something is handed over before a region does something that hands over by itself."""
+        if self.staged and not self.begins and id(self.recorder.region) not in self.handed:
+            self.begins, self.settled = True, False
 
     def before_node(self) -> None:
         """Hand over what the places hold, if that has changed."""
@@ -246,6 +257,12 @@ def stage(
     return close_arms(recorder, emit, left, right, variables, dropped, mark)
 
 
+def _begun(attempt: Attempt, body: Block) -> Exit | None:
+    if attempt.begins:
+        attempt.before_node()
+    return body()
+
+
 def _record_body(recorder: Recorder, attempt: Attempt, body: Block) -> Arm:
     arm = Arm(Region(recorder.region))
     attempt.handed.clear()
@@ -255,7 +272,8 @@ def _record_body(recorder: Recorder, attempt: Attempt, body: Block) -> Arm:
     attempt.mark = recorder.journal.mark
     recorder.handlers.attempts.append(attempt)
     try:
-        continue_arm(recorder, arm, body, [*attempt.places.values(), *attempt.passing])
+        begun = functools.partial(_begun, attempt, body)
+        continue_arm(recorder, arm, begun, [*attempt.places.values(), *attempt.passing])
     finally:
         recorder.handlers.attempts.pop()
     return arm

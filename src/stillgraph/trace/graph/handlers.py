@@ -19,6 +19,24 @@ class Handlers:
         self.swallowing: list[int] = []  # by manager entered that may end an exception: how many attempts lie around
         self.watching: list[int] = []  # the same, by manager of the user's that sees an exception go by
 
+    def before_node(self, takes_all: bool) -> None:
+        """Let the handlers know how far their bodies have come, those that may be the next an exception comes to.
+
+        A `try` that takes all exceptions (``finally``) goes before those around it, which get what its own handler
+        raises: they are told there, and not by its body.
+
+        Args:
+            takes_all: whether what is recorded next is such a `try` as a whole.
+        """
+        innermost = len(self.attempts)
+        while innermost > 0 and not self.attempts[innermost - 1].takes_all:
+            innermost -= 1
+        for attempt in self.attempts[max(innermost - 1, 0) :]:
+            if takes_all:
+                attempt.require_begun()
+            else:
+                attempt.before_node()
+
     def path_fails(self, refusal: BaseException) -> None:
         """Refuse a path that cannot be recorded; while a loop is tried, only once that is known of all iterations.
 

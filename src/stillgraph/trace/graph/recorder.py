@@ -23,7 +23,7 @@ from stillgraph.core.rewritten import Holder
 from stillgraph.program.context import current_context
 from stillgraph.program.facts.info import info
 from stillgraph.program.facts.schemas import is_effectful
-from stillgraph.program.operations import is_unbound
+from stillgraph.program.operations import is_unbound, try_
 from stillgraph.program.record import START_UP
 from stillgraph.program.so_far import SO_FAR
 from stillgraph.program.types import Type
@@ -259,8 +259,7 @@ class Recorder(PlainAnswers):
             raise refuse("SG208", message, location=self.locator.here())
         if target not in _ASKING and any(_may_say_otherwise(value, op) for value in args):
             self.before_raise(None)
-        for attempt in self.handlers.attempts:
-            attempt.before_node()
+        self.handlers.before_node(target is try_ and BaseException in args[3])
         self.emitted += 1
         with self.executed.paused():
             node = self.region.graph.create_node(op, target, as_argument(self, tuple(args)), as_argument(self, kwargs))
