@@ -180,7 +180,7 @@ def del_item_past_class(target: Any, key: Any) -> None:
     """``del target[key]``, where the ``__delitem__`` that does it is no user's."""
     note_contents(target, method=("__delitem__", (key,)))
     if isinstance(target, (set, frozenset)):
-        del target[key]  # type: ignore[attr-defined]  # as above
+        del target[key]  # type: ignore[union-attr]  # as above
     capture = session()
     if capture is not None and isinstance(target, (list, collections.deque)):
         key = as_index(capture, key)
