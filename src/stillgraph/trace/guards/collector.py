@@ -21,9 +21,9 @@ from stillgraph.program.guards import AliasGuard, BytesGuard, ConstantGuard, Gua
 from stillgraph.program.sources import INNER, Attribute, Cell, Global, Item, Slot, Source
 from stillgraph.trace.code.names import Names
 from stillgraph.trace.code.namespaces import is_kept
+from stillgraph.trace.guards.buffers import require_plain_array
 from stillgraph.trace.sources.reads import Reads
 from stillgraph.trace.sources.sources import Finder
-from stillgraph.trace.values.buffers import require_plain_array
 from stillgraph.trace.values.numpy_functions import is_array
 
 _PRIMITIVES = (int, float, complex, str, bytes, bool, type(None), torch.dtype, torch.device)

@@ -16,9 +16,9 @@ from typing import Any
 from stillgraph.core.lookup import behind_view, is_exactly, own_attributes
 from stillgraph.program.guards import BehindGuard, ContentsGuard, KeysGuard, LengthGuard, MissingGuard, TypeGuard
 from stillgraph.program.sources import INNER, Attribute, Called, Element, Global, Item, Source, Upcoming, item_of
+from stillgraph.trace.guards.buffers import BUFFERS, READING, buffer_refused
 from stillgraph.trace.guards.collector import CONTAINERS, PLAIN, Collector, step_name
 from stillgraph.trace.sources.kinds_of_objects import STEPS
-from stillgraph.trace.values.buffers import BUFFERS, READING, buffer_refused
 
 _FEW = 8  # contents guarded one by one, so that a miss names the one that differs
 _COPIED = frozenset({dict, collections.OrderedDict, collections.defaultdict, collections.Counter})

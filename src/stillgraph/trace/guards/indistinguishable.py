@@ -39,11 +39,11 @@ from stillgraph.program.sources import Attribute, Cell, Held, Item, Source
 from stillgraph.trace.code.names import names_of
 from stillgraph.trace.code.namespaces import file_of, namespace_of, users_classes
 from stillgraph.trace.guards.argument_structure import is_constant, places_in
+from stillgraph.trace.guards.buffers import require_plain_array
 from stillgraph.trace.guards.tensor_guards import tensor_guards
 from stillgraph.trace.sources.children import of_instance, slots
 from stillgraph.trace.sources.kinds_of_objects import is_anew
 from stillgraph.trace.sources.sources import Finder
-from stillgraph.trace.values.buffers import require_plain_array
 from stillgraph.trace.values.numpy_functions import is_array
 
 _PLAIN = (int, float, complex, str, bytes, bool, type(None), type, torch.dtype, torch.device, ModuleType)
