@@ -134,7 +134,7 @@ def _with_indices(capture: Session, function: Any, args: Args, kwargs: Keywords)
 
 
 def _with_each_unseen(capture: Session, function: Any, args: Args, kwargs: Keywords) -> Any:
-    if not capture.has_optionals or meaning_of(function) is not None:
+    if not capture.has_several or meaning_of(function) is not None:
         return ANOTHER
     for_each = with_each(capture, function, args, kwargs)
     return ANOTHER if for_each is None else for_each[0]

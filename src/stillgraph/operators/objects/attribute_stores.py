@@ -162,6 +162,7 @@ def _may_have(capture: Session, target: torch.Tensor, name: str) -> bool:
     return info(target).is_joined or any(name in vars(each) for each in tensors if each is not None)
 
 
+@of_each(0, cases=Case.UNJOINED)
 def del_attr(target: Any, name: str) -> None:
     """``del target.name``."""
     capture = session()

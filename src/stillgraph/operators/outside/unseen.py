@@ -1,7 +1,8 @@
-"""Code that is not rewritten and is handed a value that is None on some path: its ``is None`` would be Python's own.
+"""Code that is not rewritten and is handed a value that is None or another on some path: what it asks is Python's own.
 
-Such a call is made once for each alternative, in the arms of a branch, be the value an argument or what an attribute,
-an element or a variable holds. A library's code is converted instead.
+Its ``is None`` and ``isinstance`` would be told of what stands for the value. Such a call is made once for each
+alternative, in the arms of a branch, be the value an argument or what an attribute, an element or a variable holds. A
+library's code is converted instead.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from stillgraph.core.files import is_library, is_torch
 from stillgraph.core.lookup import class_member
 from stillgraph.operators.dispatch import call
 from stillgraph.trace.capture.session import Session
-from stillgraph.trace.control_flow.joined.unjoined import Unjoined, alternatives, is_lost
+from stillgraph.trace.control_flow.joined.unjoined import Unjoined, is_lost
 from stillgraph.trace.control_flow.narrowing import exchanged, leaves
 from stillgraph.trace.control_flow.reachable_values import places_within
 from stillgraph.trace.heap.contents import is_same
@@ -27,7 +28,7 @@ from stillgraph.trace.heap.places import ContentsPlace, Place
 
 
 def with_each(capture: Session, function: Any, args: Any, kwargs: Any) -> tuple[Any] | None:
-    """A call made for each alternative, if code that is not rewritten finds what may be None; the result, in a tuple.
+    """A call made for each alternative, if code that is not rewritten finds what is several; the result, in a tuple.
 
     Args:
         capture: the one that goes on.
@@ -109,14 +110,8 @@ def _want_conversion(capture: Session, code: FunctionType) -> None:
 
 
 def _is_uncertain(capture: Session, value: Any) -> bool:
-    return bool(capture.may_be_none(value)) or _has_none(value)
-
-
-def _has_none(value: Any) -> bool:
-    """Whether one of the alternatives of a value without a join is None."""
-    if not isinstance(value, Unjoined) or is_lost(value):
-        return False
-    return any(side is None or _has_none(side) for side in (alternatives(value).left, alternatives(value).right))
+    """Whether a value is one of several, by the path, of which code that asks has to see one."""
+    return bool(capture.may_be_none(value)) or (isinstance(value, Unjoined) and not is_lost(value))
 
 
 def _is_made_unseen(capture: Session, kind: type) -> bool:

@@ -28,7 +28,7 @@ from stillgraph.trace.capture.unseen import UnseenCode
 from stillgraph.trace.capture.written_effects import WrittenEffects
 from stillgraph.trace.code.depth import Depth
 from stillgraph.trace.code.finalised import Finalised
-from stillgraph.trace.code.frames import here, in_autograd_function, location_of
+from stillgraph.trace.code.frames import here, in_autograd_function, library_waits, location_of
 from stillgraph.trace.code.signals import Restart
 from stillgraph.trace.control_flow.both_sides import BothSides
 from stillgraph.trace.control_flow.protected import StageTry, may_handle, sees_any
@@ -243,6 +243,12 @@ class Session(BothSides):
         """Begin anew with libraries converted: code that is not would take such a list for one of known length."""
         if not self.knowledge.convert_libraries:
             raise Restart("convert_libraries", None)
+
+    def meets_several(self) -> None:
+        """As `Recorder.meets_several`: begin anew with libraries converted where one waits for what may be that."""
+        super().meets_several()
+        if not self.knowledge.convert_libraries and library_waits(self.is_rewritten):
+            self.before_unknown_length()
 
     def watch_reads(self, target: Any, name: str) -> None:
         """As `Recorder.watch_reads`."""

@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from stillgraph.core.files import is_ours, is_torch, is_torch_layer, is_users, path_in_torch
+from stillgraph.core.files import is_ours, is_package, is_torch, is_torch_layer, is_users, path_in_torch
 from stillgraph.core.location import Location, start_of
 from stillgraph.core.rewritten import variables_of
 from stillgraph.core.tracebacks import chained, entries_of, full_traceback, let_go
@@ -124,6 +124,16 @@ def user_frame() -> FrameType | None:
     while frame is not None and not is_users(frame.f_code.co_filename):
         frame = frame.f_back
     return frame
+
+
+def library_waits(is_rewritten: Callable[[CodeType], bool]) -> bool:
+    """Whether a package's code that is not rewritten has called rewritten code, and waits for what that gives."""
+    waits = False
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and not (waits and is_rewritten(frame.f_code)):
+        waits = waits or (is_package(frame.f_code.co_filename) and not is_rewritten(frame.f_code))
+        frame = frame.f_back
+    return frame is not None
 
 
 def module_here() -> str | None:

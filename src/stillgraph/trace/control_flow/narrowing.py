@@ -251,6 +251,7 @@ class Narrowing(Recorder):
             return Picked(self.fresh_number(int), type_.entries)
         if not isinstance(type_, ListType) and type_.may_be_none:
             self.has_optionals = True
+            self.meets_several()
         return super().instantiate(type_)
 
     def absence(self, value: Any) -> Any:

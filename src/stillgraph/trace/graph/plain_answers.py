@@ -24,6 +24,8 @@ from stillgraph.trace.values.raised import Raised
 class PlainAnswers(TorchFunctionMode):
     """What the modules that record ask of a recorder, and what they tell it. Others answer otherwise, see `Session`."""
 
+    has_several = False  # whether any value is one or another by the path: None or not, or without a join
+
     # ---- asked
     def is_from_before(self, value: Any) -> bool:
         """Whether something that can be changed was there before the capture, and no path to it is known."""
@@ -213,6 +215,10 @@ class PlainAnswers(TorchFunctionMode):
     def unpacked(self, value: Any) -> Any:
         """What is in a parcel, on which the capture depends from now on; anything else as it is."""
         return opened(value)
+
+    def meets_several(self) -> None:
+        """To be called where a value comes up that is one or another by the path."""
+        self.has_several = True
 
     def watch_reads(self, target: Any, name: str) -> None:
         """An object gets an attribute on some paths only: see to it that all that reads one of that name is told.

@@ -87,7 +87,13 @@ class Unjoined(Several):
     """
 
     def __init__(self, flag: Any, left: Any, right: Any, place: str, failure: JoinFailure) -> None:
-        self.__dict__[_ALTERNATIVES] = Alternatives(flag, left, right, place, failure)
+        self._stands_for(Alternatives(flag, left, right, place, failure))
+
+    def _stands_for(self, several: Alternatives | _Table) -> None:
+        self.__dict__[_ALTERNATIVES] = several
+        recorder = current()
+        if recorder is not None:
+            recorder.meets_several()
 
     def stillgraph_known(self) -> tuple[Known, ...] | None:
         """As `Several.stillgraph_known`."""
@@ -213,7 +219,7 @@ class Picked(Unjoined):
 
     def __init__(self, number: StagedNumber, entries: tuple[Known, ...], place: str = "the value") -> None:
         shown = " or ".join(describe(entry.value) for entry in entries)
-        self.__dict__[_ALTERNATIVES] = _Table(number, entries, place, JoinFailure("SG203", f"it is {shown}"))
+        self._stands_for(_Table(number, entries, place, JoinFailure("SG203", f"it is {shown}")))
 
     def stillgraph_known(self) -> tuple[Known, ...]:
         """As `Several.stillgraph_known`."""
