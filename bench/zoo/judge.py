@@ -86,18 +86,23 @@ def _made(entry: Entry) -> Made:
 
 
 def _run(made: Made, call: Callable[..., Any], each: int) -> list[Any]:
-    """The results of one call; with them the gradients, if it trains."""
+    """The results of one call; with them the gradients, if it trains, and what the module's buffers hold then."""
     args = made.calls()[each]
     torch.manual_seed(each)
     if not made.trains:
-        return leaves(call(*args))
+        return [*leaves(call(*args)), *_buffers(made)]
     tensors = _trained(made, args)
     for tensor in tensors:
         tensor.requires_grad_(True)
     result = call(*args)
     outputs = [leaf for leaf in _tensors(result) if leaf.requires_grad]
     given = torch.autograd.grad([leaf.sum() for leaf in outputs], tensors, allow_unused=True)
-    return [*leaves(result), *given]
+    return [*leaves(result), *given, *_buffers(made)]
+
+
+def _buffers(made: Made) -> list[Tensor]:
+    module = made.function
+    return [each.detach().clone() for each in module.buffers()] if isinstance(module, nn.Module) else []
 
 
 def _trained(made: Made, args: tuple[Any, ...]) -> list[Tensor]:
@@ -125,7 +130,7 @@ def compared(wanted: list[Any], found: list[Any], exact: bool) -> str:
             elif isinstance(want, (int, float, bool)):
                 assert type(got) is type(want), f"{type(got).__name__} for {type(want).__name__}"
                 torch.testing.assert_close(got, want, equal_nan=True, **tolerance)
-            elif not (got == want or type(got) is type(want)):
+            elif not (got == want or (type(got) is type(want) and not isinstance(want, (str, bytes, type(None))))):
                 return f"result {place}: {got!r} for {want!r}"
         except AssertionError as error:
             return f"result {place}: {' '.join(str(error).split())[:200]}"
