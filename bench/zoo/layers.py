@@ -130,8 +130,8 @@ def _scheduler(name: str, **options: Any) -> Callable[[], Made]:
 
 
 SIZES = {
-    **{"image_size": 16, "patch_size": 4, "num_classes": 3},
-    **{"dim": 16, "depth": 2, "heads": 2, "mlp_dim": 16, "dim_head": 8},
+    "image_size": 16, "patch_size": 4, "num_classes": 3,
+    "dim": 16, "depth": 2, "heads": 2, "mlp_dim": 16, "dim_head": 8,
 }
 
 
