@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 import stillgraph as sg
-from tests.unit.trace.agreement import agree, refusal
+from tests.unit.trace.agreement import N, P, agree, refusal
 
 UP, DOWN = (torch.tensor([1.0, 2.0]),), (torch.tensor([-3.0, 2.0]),)
 
@@ -226,3 +226,60 @@ def carried(x: Tensor) -> Any:
 
 def test_a_function_that_a_loop_makes_anew_is_refused() -> None:
     assert "'g' is a lambda before the loop and a lambda after an iteration" in str(refusal(carried, *UP))
+
+
+class Acting:
+    pass
+
+
+class Acted:
+    def act(self, v: Tensor) -> Tensor:
+        return v * 2
+
+
+def _less(self: Any, v: Tensor) -> Tensor:
+    return v - 1
+
+
+def plain_functions(x: Tensor) -> Any:
+    acting = Acting()
+    if x.sum() > 0:
+        Acting.act = lambda self, v: v + 1
+    else:
+        Acting.act = _less
+    bound = acting.act
+    return bound(x), Acting.act(acting, x), Acting().act(x)
+
+
+def class_methods(x: Tensor) -> Any:
+    if x.sum() > 0:
+        Acting.named = classmethod(lambda cls, v: (cls.__name__, v + 1))
+    else:
+        Acting.named = classmethod(lambda cls, v: (cls.__name__, v - 1))
+    return Acting().named(x), Acting.named(x)
+
+
+def static_methods(x: Tensor) -> Any:
+    if x.sum() > 0:
+        Acting.plain = staticmethod(lambda v: v * 3)
+    else:
+        Acting.plain = staticmethod(lambda v: v * 4)
+    return Acting().plain(x), Acting.plain(x)
+
+
+@pytest.mark.parametrize("function", [plain_functions, class_methods, static_methods], ids=lambda each: each.__name__)
+def test_methods_that_paths_give_a_class(function: Any) -> None:
+    agree(function, P, N, P, programs=3)  # eager PyTorch, beside it, puts functions of its own there
+
+
+def test_a_method_that_one_path_exchanges() -> None:
+    def function(x: Tensor) -> Any:
+        acted = Acted()
+        before = Acted.act
+        if x.sum() > 0:
+            Acted.act = _less
+        found = acted.act(x)
+        Acted.act = before
+        return found
+
+    agree(function, P, N)

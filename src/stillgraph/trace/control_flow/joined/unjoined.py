@@ -95,6 +95,12 @@ class Unjoined(Several):
         if recorder is not None:
             recorder.meets_several()
 
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        """What an object has that finds this in its class: functions become its methods there."""
+        if is_lost(self) or current() is None or not any(hasattr(type(side), "__get__") for side in sides_of(self)):
+            return self
+        return self.either(lambda side: side.__get__(instance, owner) if hasattr(type(side), "__get__") else side)
+
     def stillgraph_known(self) -> tuple[Known, ...] | None:
         """As `Several.stillgraph_known`."""
         if is_lost(self):
