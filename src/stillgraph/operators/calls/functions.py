@@ -206,6 +206,8 @@ def _next(iterator: Any, *default: Any) -> Any:
     """``next``: an iterator from before the capture would be used up by it, one from before an arm by both arms."""
     capture = session()
     assert capture is not None
+    if capture.iterators.counted(iterator):
+        return capture.iterators.counters.advance(iterator)
     iterator = capture.iterators.to_draw_from(iterator)
     fresh, where = isinstance(iterator, Produced) and not iterator.begun, here()
     if fresh and where in capture.knowledge.first_by_loop:

@@ -159,7 +159,7 @@ def drawing_call(
 
 
 def _may_draw(capture: Session, function: Any, has_meaning: bool) -> bool:
-    if any(function is each for each in _LOOKS):
+    if function is next or any(function is each for each in _LOOKS):  # the former sees to it itself
         return False
     if isinstance(function, type):
         return function.__module__ in _OF_PYTHON

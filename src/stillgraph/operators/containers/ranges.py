@@ -144,6 +144,7 @@ class Count(Indexed):
         """The sequence for such a counter; None for anything else."""
         if type(iterable) is not itertools.count or not cast(Session, session()).is_new(iterable):
             return None
+        cast(Session, session()).iterators.require_known(iterable)
         numbers = re.fullmatch(r"count\((-?\d+)(?:, (-?\d+))?\)", repr(iterable))
         return None if numbers is None else cls(iterable, int(numbers[1]), int(numbers[2] or 1))
 

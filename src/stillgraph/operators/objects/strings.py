@@ -6,7 +6,7 @@ import functools
 import io
 import itertools
 import string
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from types import FunctionType
 from typing import Any
 
@@ -255,7 +255,14 @@ def joined(separator: str, parts: list[Any]) -> Any:
 
 
 def is_staged(value: Any) -> bool:
-    """Whether a value, or anything in a plain container, is only known at run time."""
+    """Whether a value, or anything in a plain container, is only known at run time.
+
+    Raises:
+        CaptureError: it is an iterator of which only the run knows where it stands.
+    """
+    capture = session()
+    if capture is not None and isinstance(value, Iterator):
+        capture.iterators.require_known(value)
     if isinstance(value, (list, tuple, set)):
         return any(is_staged(v) for v in value)
     if isinstance(value, dict):

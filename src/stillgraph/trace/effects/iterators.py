@@ -18,6 +18,7 @@ from stillgraph.core.rewritten import values_in
 from stillgraph.program.upcoming import CannotLookError
 from stillgraph.trace.code.finalised import close_all
 from stillgraph.trace.code.frames import here
+from stillgraph.trace.effects.counters import Counters
 from stillgraph.trace.effects.upcoming import ADVANCE_OUTSIDE, AS_LIST, Ahead, Outside, refuse_outer
 from stillgraph.trace.graph.region import Region
 
@@ -41,6 +42,7 @@ class Iterators:
     """The iterators that a capture has made and advanced.
 
     Attributes:
+        counters: those of `itertools.count` among them.
         advances: of those that were advanced and cannot be put back: which they are.
         count: how many have been made: those that are made later have larger numbers.
         asking: how many methods ``__next__`` of the user's are being called, by loops.
@@ -50,6 +52,7 @@ class Iterators:
     def __init__(self, session: Session) -> None:
         self.session = session
         self.outside = Outside(session)
+        self.counters = Counters(session)
         self.advances: list[int] = []
         self.count = 0
         self.asking = 0
@@ -78,6 +81,7 @@ class Iterators:
             self._over_outer.add(id(iterator))
         self.count += 1
         self._made[id(iterator)] = (self._held(iterator), region, self.count if plain else 0)
+        self.counters.made(iterator)
 
     def made_of_parts(self, generator: Any) -> None:
         """Remember where a generator expression was made; what it runs over may be an iterator from before."""
@@ -109,6 +113,7 @@ class Iterators:
     def forget(self) -> None:
         """Let go of the user's objects: a capture that has ended lives until Python looks for cycles."""
         self.outside.forget()
+        self.counters.forget()
         self._made.clear()
         self._over_outer.clear()
         self._stopped.clear()
@@ -128,6 +133,12 @@ class Iterators:
             self.before_beginning(iterator)
         if isinstance(iterator, Iterator) and (self.session.is_outer(iterator) or id(iterator) in self._over_outer):
             raise refuse_outer(iterator)
+
+    def counted(self, iterator: Any) -> bool:
+        """Whether `Counters.advance` gives what comes next: of a counter that was made before the branch or loop."""
+        known = self._made.get(id(iterator))
+        is_older = self.session.in_arm and known is not None and known[1] is not self.session.region
+        return self.counters.begin(iterator) if is_older else self.counters.is_counted(iterator)
 
     def stopped(self, iterators: Iterable[Any]) -> None:
         """Note that only the run knows how far iterators were advanced: the capture goes on to their end."""
@@ -149,9 +160,11 @@ class Iterators:
         Raises:
             CaptureError: only the run knows where one of them stands, or one that it draws from.
         """
+        iterators = [value for value in values if isinstance(value, Iterator)]
+        if any(map(self.counters.is_counted, iterators)):
+            raise refuse("SG305", _STOPPED, location=here(), hint=AS_LIST)
         if not self._stopped:
             return
-        iterators = (value for value in values if isinstance(value, Iterator))
         if any(id(each) in self._stopped for iterator in iterators for each in behind(iterator)):
             raise refuse("SG305", _STOPPED, location=here(), hint=AS_LIST)
 
