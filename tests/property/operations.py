@@ -17,6 +17,7 @@ KINDS: dict[str, str] = {
     "text or text of the run": "v = f'{x.sum().item():.1f}' if p else 'b'",
     "None or tensor": "v = x * 2 if p else None",
     "None or number": "v = int(x.sum()) if p else None",
+    "None or truth": "v = bool(x[0] > 1) if p else None",
     "None or constant": "v = 3 if p else None",
     "number or tensor": "v = x.sum() if p else 1.5",
     "bool or int": "v = True if p else 2",

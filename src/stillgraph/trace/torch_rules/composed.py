@@ -70,6 +70,13 @@ def _indexed(recorder: Recorder, func: Any, args: tuple[Any, ...], kwargs: dict[
     if func is torch.Tensor.__setitem__ and any(map(_is_byte_mask, parts)):
         message = "a mask of uint8 is written through, which torch refuses where it picks one element"
         raise refuse("SG304", message, location=here(), hint="Write through mask.bool().")
+    truths = [part for part in parts if isinstance(part, StagedBool)]
+    optional = next(filter(recorder.may_be_none, (*truths, *_asked_bounds(parts))), None)
+    if optional is not None:
+        with recorder:
+            return recorder.with_or_without(
+                optional, lambda one: func(args[0], _exchanged(index, optional, one), *args[2:], **kwargs)
+            )
     if any(_is_bounded(part) or _is_byte_mask(part) for part in parts):
         with recorder:
             plain = tuple(_plain_index(recorder, part) for part in parts)
@@ -90,7 +97,22 @@ def _is_byte_mask(part: Any) -> bool:
 
 def _is_bounded(part: Any) -> bool:
     """Whether a slice has a bound that Python asks for a number."""
-    return isinstance(part, slice) and any(map(_is_asked, (part.start, part.stop, part.step)))
+    return bool(_asked_bounds((part,)))
+
+
+def _asked_bounds(parts: tuple[Any, ...]) -> list[Any]:
+    """The bounds of slices that Python asks for a number."""
+    slices = [part for part in parts if isinstance(part, slice)]
+    return [bound for part in slices for bound in (part.start, part.stop, part.step) if _is_asked(bound)]
+
+
+def _exchanged(index: Any, old: Any, new: Any) -> Any:
+    """An index with another value for a part of it, or for a bound of its slices."""
+    if isinstance(index, tuple):
+        return tuple(_exchanged(part, old, new) for part in index)
+    if not isinstance(index, slice):
+        return new if index is old else index
+    return slice(*(new if bound is old else bound for bound in (index.start, index.stop, index.step)))
 
 
 def _is_asked(bound: Any) -> bool:
