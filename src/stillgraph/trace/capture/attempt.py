@@ -39,7 +39,7 @@ from stillgraph.trace.code.front_end import FrontEnd
 from stillgraph.trace.code.random_states import RandomStates
 from stillgraph.trace.code.signals import Diverged
 from stillgraph.trace.code.watch import GUARDS, RECORDING, Watch
-from stillgraph.trace.effects import audits
+from stillgraph.trace.effects import audits, imports
 from stillgraph.trace.effects.modules import ModuleTables
 from stillgraph.trace.effects.upcoming import Ahead
 from stillgraph.trace.fakes.symbolic import under_transform
@@ -135,7 +135,12 @@ class CaptureAttempt:
         before, assumptions = self._begin()
         try:
             args, kwargs = self._given_arguments()
-            with self.session.elsewhere.watched(), active(self.session), self.session.finalised.watched():
+            with (
+                self.session.elsewhere.watched(),
+                active(self.session),
+                imports.made_outside(self.session),
+                self.session.finalised.watched(),
+            ):
                 value = self._recorded(call, args, kwargs, before.random)
                 self._require_seen(before.random)
                 with torch._C.DisableTorchFunction():

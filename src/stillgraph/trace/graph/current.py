@@ -8,7 +8,7 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 from torch.optim.optimizer import register_optimizer_step_pre_hook
-from torch.overrides import _get_current_function_mode_stack, _pop_mode_temporarily
+from torch.overrides import TorchFunctionMode, _get_current_function_mode_stack, _pop_mode, _push_mode
 
 from stillgraph.core.diagnostics import refusing_past_user_code
 from stillgraph.program.context import IdleHooks, are_hooks_on
@@ -53,11 +53,29 @@ def stepping_out(recorder: Recorder) -> Iterator[None]:
     """In the body, nothing is recorded nor noted: what is called there is called for real."""
     token, watching = _CURRENT.set(None), recorder.executed.pause()
     try:
-        with _pop_mode_temporarily():
+        with _without(recorder):
             yield
     finally:
         recorder.executed.resume(watching)
         _CURRENT.reset(token)
+
+
+@contextlib.contextmanager
+def _without(mode: TorchFunctionMode) -> Iterator[None]:
+    """Leave one mode for a while, be it the innermost, below others that stay, or not entered at all."""
+    modes = _get_current_function_mode_stack()
+    above = modes[modes.index(mode) :] if mode in modes else []
+    for _ in above:
+        _pop_mode()
+    for each in above[1:]:
+        _push_mode(each)
+    try:
+        yield
+    finally:
+        for _ in above[1:]:
+            _pop_mode()
+        for each in above:
+            _push_mode(each)
 
 
 @contextlib.contextmanager
