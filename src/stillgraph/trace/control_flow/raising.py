@@ -14,6 +14,7 @@ from torch.utils._pytree import is_namedtuple_instance
 from stillgraph.core.diagnostics import refuse
 from stillgraph.core.files import folder_of_ours, is_ours, is_torch
 from stillgraph.core.location import Location
+from stillgraph.core.lookup import is_exactly
 from stillgraph.program.exceptions import copied, raise_, raise_made, reraise
 from stillgraph.trace.code.frames import here
 from stillgraph.trace.graph.recorder import Recorder
@@ -210,6 +211,8 @@ def raised_by_user(error: BaseException) -> bool:
         return trace is None or not trace.tb_frame.f_code.co_filename.startswith(_HERE) or _is_raise(trace)
     if trace is None:
         return False
+    if _is_of_plain_value(error, trace):
+        return True
     code = trace.tb_frame.f_code
     if is_torch(code.co_filename):
         return False
@@ -220,6 +223,17 @@ def raised_by_user(error: BaseException) -> bool:
     return _is_raise(trace)
 
 
+def _is_of_plain_value(error: BaseException, trace: TracebackType) -> bool:
+    """Whether a plain value does not have an attribute for which the user's code asks, or an operator in its place."""
+    if not isinstance(error, AttributeError) or not is_exactly(error.obj, _PLAIN):
+        return False
+    of_ours = is_ours(trace.tb_frame.f_code.co_filename)
+    return not (of_ours and _instruction(trace) in ("LOAD_ATTR", "LOAD_METHOD"))  # which we ask for on our own
+
+
+_PLAIN = (bool, int, float, complex, str, bytes, list, tuple, dict, set, frozenset)
+
+
 def _innermost(error: BaseException) -> TracebackType | None:
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
@@ -228,4 +242,8 @@ def _innermost(error: BaseException) -> TracebackType | None:
 
 
 def _is_raise(trace: TracebackType) -> bool:
-    return dis.opname[trace.tb_frame.f_code.co_code[trace.tb_lasti]] in ("RAISE_VARARGS", "RERAISE")
+    return _instruction(trace) in ("RAISE_VARARGS", "RERAISE")
+
+
+def _instruction(trace: TracebackType) -> str:
+    return dis.opname[trace.tb_frame.f_code.co_code[trace.tb_lasti]]

@@ -169,7 +169,10 @@ class Unjoined(Several):
             raise AttributeError(name)  # a mark of ours, which it does not have
         if name.startswith("__"):
             self.refuse()
-        if all(callable(getattr(type(side), name, None)) for side in sides_of(self)):
+        without = [side for side in sides_of(self) if not callable(getattr(type(side), name, None))]
+        if all(is_exactly(side, _PLAIN) and not hasattr(side, name) for side in without):
+            if without:
+                self.either(lambda v: getattr(v, name) and None)  # which raises for those
             return UnjoinedMethod(self, name)
         methods: list[Any] = []
 
@@ -195,6 +198,7 @@ class Unjoined(Several):
         raise refuse("SG203", "a value without a join is used", location=here())
 
 
+_PLAIN = (bool, int, float, complex, str, bytes, list, tuple, dict, set, frozenset)
 _OF_CLASSES = ("__name__", "__qualname__")
 _OF_ANY_CLASS = ("__doc__", "__module__")
 """What is found in the class of any value, so that no ``__getattr__`` is asked."""
