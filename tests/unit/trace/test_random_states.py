@@ -202,6 +202,24 @@ def outcome(function: Any) -> Any:
         return str(error)
 
 
+@pytest.mark.parametrize("given", [{"entropy": 7}, {"entropy": 7, "spawn_key": (1,)}], ids=str)
+def test_a_seed_may_be_given_by_name(given: dict[str, Any]) -> None:
+    def seeded(x: Tensor) -> Any:
+        return x + int(np.random.SeedSequence(**given).generate_state(1)[0] % 7)
+
+    static = sg.to_static(seeded, backend="eager")
+    assert torch.equal(static(X), seeded(X))
+
+
+@pytest.mark.parametrize("given", [{"entropy": None}, {"spawn_key": (1,)}], ids=str)
+def test_a_seed_of_none_is_none(given: dict[str, Any]) -> None:
+    def seeded(x: Tensor) -> Any:
+        return x + int(np.random.SeedSequence(**given).generate_state(1)[0] % 7)
+
+    with pytest.raises(sg.CaptureError, match="without a seed"):
+        sg.to_static(seeded, backend="eager")(X)
+
+
 @pytest.mark.parametrize("name", ["numpys", "pythons"])
 def test_what_has_a_seed_is_drawn_as_it_always_is(library: ModuleType, name: str) -> None:
     def called(x: Tensor) -> Any:

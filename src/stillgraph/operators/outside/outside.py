@@ -166,8 +166,12 @@ _TEXT = "Use the text of the exception itself: str(error)."
 _FRAMES = "Pass the values explicitly."
 
 
-def _refused(function: Any, message: str, hint: str = _FILES, code: str = "SG305", least: int = 0) -> Meaning:
-    """A function that the user's code may not call with fewer arguments than ``least``, or with 0 at all.
+def _refused(
+    function: Any, message: str, hint: str = _FILES, code: str = "SG305", least: int = 0, named: str = ""
+) -> Meaning:
+    """A function that the user's code may not call without the first ``least`` arguments, or with 0 at all.
+
+    The first may be ``named``. What is None counts as not given.
 
     A library's may, but for what it draws at random: that is part of what it computes.
     """
@@ -175,7 +179,8 @@ def _refused(function: Any, message: str, hint: str = _FILES, code: str = "SG305
     def called(*args: Any, **kwargs: Any) -> Any:
         frame = user_frame() if code != "SG104" or _is_asked_by_user() else None
         is_allowed = frame is None or (is_library(frame.f_code.co_filename) and hint != _CHANCE)
-        if is_allowed or (least and len(args) >= least):
+        given = (*args, kwargs[named]) if named in kwargs else args
+        if is_allowed or (least and sum(each is not None for each in given[:least]) >= least):
             return function(*args, **kwargs)
         raise refuse(code, message, location=here(), hint=hint)
 
@@ -260,7 +265,9 @@ OUTSIDE: dict[Any, Meaning] = {
         "reads the clock",
         _CLOCK,
     ),
-    numpy.random.SeedSequence: _refused(numpy.random.SeedSequence, "a SeedSequence without a seed", _CHANCE, least=1),
+    numpy.random.SeedSequence: _refused(
+        numpy.random.SeedSequence, "a SeedSequence without a seed", _CHANCE, least=1, named="entropy"
+    ),
     **{
         function: _refused(function, f"{_name(function)} reads the clock", _CLOCK, least=least)
         for function, least in (
