@@ -38,11 +38,13 @@ from stillgraph.trace.control_flow.try_statements import frame_in_try
 from stillgraph.trace.effects import context_variables
 from stillgraph.trace.effects.attribute_dictionaries import AttributeDictionaries
 from stillgraph.trace.effects.elsewhere import Elsewhere
+from stillgraph.trace.effects.handed_whole import HandedWhole
 from stillgraph.trace.effects.iterators import Iterators
 from stillgraph.trace.effects.locks import Locks
 from stillgraph.trace.effects.made_modules import MadeModules
 from stillgraph.trace.effects.rehearsal import rehearsal
 from stillgraph.trace.effects.settling import Settling, callbacks_of_autograd
+from stillgraph.trace.fakes import node_naming
 from stillgraph.trace.graph.current import current
 from stillgraph.trace.guards.knowledge import Knowledge, Options
 from stillgraph.trace.heap.exits import Exit
@@ -104,6 +106,7 @@ class Session(BothSides):
         self.catching_warnings: list[int] = []  # the ``catch_warnings`` that we are in, as `watching`
         self.settling = Settling(self)
         self.unseen = UnseenCode(self)
+        self.handed = HandedWhole(self)
         self.side_effects = SideEffects(self)
         self.for_segments = self.may_end = False  # as `FrontEnd` has them
         self.cannot_end = False  # for each path makes a call of its own, in a program for which `may_end` is not set
@@ -125,6 +128,8 @@ class Session(BothSides):
         """As `Recorder.record`; code that is not rewritten applies no ``torch.autograd.Function`` of the user's."""
         if self._gradients_wanted and not torch.is_grad_enabled() and in_autograd_function(self.is_rewritten):
             self.before_unseen("a torch.autograd.Function is applied by code that is not rewritten")
+        if node_naming.is_autograd_function(func):
+            self.handed.require_kept([*args, *kwargs.values()], node_naming.name_of(func))
         return super().record(func, args, kwargs)
 
     def run_function(self, apply: Any, args: Any, kwargs: dict[str, Any]) -> Any:
@@ -223,13 +228,14 @@ class Session(BothSides):
         raise refuse("SG208", message, location=location_of(frame))
 
     def require_pairs(self) -> None:
-        """To be called in the end: what was taken or set is to be given back or reset.
+        """To be called in the end: what was taken, set or handed on is to be given back, reset or as it was.
 
         Raises:
             Restart: it is not, by code that is not rewritten; that has to be, which shows more.
             CaptureError: it is not.
         """
         self.locks.require_given_back()
+        self.handed.require_unchanged()
         context_variables.require_put_back(self)
 
     def unpacked(self, value: Any) -> Any:
