@@ -70,7 +70,7 @@ def judged(entry: Entry, *, files: bool = True, rounds: int = 5) -> Verdict:
     except (sg.CaptureError, RuntimeWarning) as error:
         verdict.refused = _told(error)
         return verdict
-    except Exception as error:
+    except Exception as error:  # of any kind: eager PyTorch has raised none
         verdict.wrong = f"raises {type(error).__name__}: {str(error)[:300]}"
         return verdict
     verdict.programs = len((static.forward if isinstance(static, nn.Module) else static).programs)
@@ -172,6 +172,6 @@ def _in_file(entry: Entry, wanted: list[list[Any]], kind: str) -> str:
                 difference = compared(want, found, exact=False)
                 if difference:
                     return f"wrong at call {each}: {difference}"
-        except Exception as error:
+        except Exception as error:  # of any kind: the table says why there is no file
             return f"{type(error).__name__}: {_told(error)}"
     return ""

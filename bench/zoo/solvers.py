@@ -19,7 +19,7 @@ class _Field(nn.Module):
         self.net = nn.Sequential(nn.Linear(2, 8), nn.Tanh(), nn.Linear(8, 2))
 
     def forward(self, t: Tensor, y: Tensor) -> Tensor:
-        return self.net(y) * (1 + t)  # type: ignore[no-any-return]
+        return self.net(y) * (1 + t)  # type: ignore[no-any-return]  # of a module
 
 
 class _Solved(nn.Module):

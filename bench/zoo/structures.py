@@ -82,7 +82,7 @@ class _TuringMachine(nn.Module):
         return powered / (powered.sum() + 1e-16)
 
     def forward(self, symbols: Tensor, length: Tensor) -> Tensor:
-        memory: Tensor = self.start  # type: ignore[assignment]
+        memory: Tensor = self.start  # type: ignore[assignment]  # a buffer
         weight, read = torch.softmax(memory[:, 0], 0), memory[0]
         state = None
         outputs = []

@@ -5,6 +5,7 @@ It is kept in ``tests/golden/operations.txt``: a row for each operation, in whic
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import io
 import re
@@ -100,15 +101,17 @@ def _outcome(function: Callable[[torch.Tensor], Any], values: tuple[float, ...])
 
 def _is_handled(result: Any) -> bool:
     """Whether a function's result is the name and text of an exception, which it has caught."""
-    return type(result) is tuple and len(result) == 2 and re.fullmatch(r"\w+(Error|Exit|Iteration)", str(result[0])) is not None
+    is_pair = type(result) is tuple and len(result) == 2
+    return is_pair and re.fullmatch(r"\w+(Error|Exit|Iteration)", str(result[0])) is not None
 
 
 # ---- the table
 def read() -> dict[tuple[str, str], str]:
     """The signs, by kind and operation."""
     rows = TABLE.read_text(encoding="utf-8").splitlines()
-    signs = [row.split(" ", 1) for row in rows if not row.startswith("#")]
-    return {(kind, eval(shown)): sign for row, shown in signs for kind, sign in zip(KINDS, row, strict=True)}
+    told = [row.split(" ", 1) for row in rows if not row.startswith("#")]
+    by_operation = {ast.literal_eval(shown): signs for signs, shown in told}
+    return {(kind, op): sign for op, signs in by_operation.items() for kind, sign in zip(KINDS, signs, strict=True)}
 
 
 def write(signs: dict[tuple[str, str], str]) -> None:

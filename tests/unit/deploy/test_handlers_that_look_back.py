@@ -246,7 +246,7 @@ HANDLERS = [
 def outcome(function: Callable[[Tensor], Any], x: Tensor) -> Any:
     try:
         return function(x.clone())
-    except Exception as error:
+    except Exception as error:  # of any kind: it is compared
         return type(error) if isinstance(error, ValueError) else RuntimeError
 
 
@@ -268,7 +268,7 @@ def test_as_in_eager(tmp_path: Path, function: Callable[[Tensor], Any]) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("function", HANDLERS, ids=lambda function: function.__name__)
-def test_through_bytecode(bytecode: None, tmp_path: Path, function: Callable[[Tensor], Any]) -> None:  # noqa: F811
+def test_through_bytecode(bytecode: None, tmp_path: Path, function: Callable[[Tensor], Any]) -> None:  # noqa: F811  # the fixture
     agree(tmp_path / "program.pt2", function)
 
 

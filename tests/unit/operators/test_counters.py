@@ -95,7 +95,7 @@ def _looped_over(counter: Any) -> int:
         str,
         lambda counter: f"{counter}",
         lambda counter: f"{[counter]}",
-        lambda counter: "%s" % (counter,),  # noqa: UP031
+        lambda counter: "%s" % (counter,),  # noqa: UP031  # what is tested
         print,
         lambda counter: print([counter]),
         lambda counter: counter.__reduce__(),

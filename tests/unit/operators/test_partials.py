@@ -18,7 +18,7 @@ class Named(functools.partial[Any]):
     __slots__ = ("func",)
 
     def __init__(self, func: Any) -> None:
-        self.func = func  # type: ignore[misc]
+        self.func = func  # type: ignore[misc]  # a slot of its own
 
 
 class Tenfold(functools.partial[Any]):
@@ -38,7 +38,7 @@ def hidden(x: Tensor) -> Tensor:
 
 
 def own_call(x: Tensor) -> Tensor:
-    return Tenfold(decides, x, y=x + 1)(y=x + 2)  # type: ignore[no-any-return]
+    return Tenfold(decides, x, y=x + 1)(y=x + 2)  # type: ignore[no-any-return]  # of a module
 
 
 def by_method(x: Tensor) -> Tensor:
@@ -57,7 +57,7 @@ OUTER = Named(functools.partial(decides, torch.ones(2)))
 
 
 def outer(x: Tensor) -> Tensor:
-    return OUTER(x)  # type: ignore[no-any-return]
+    return OUTER(x)  # type: ignore[no-any-return]  # of a module
 
 
 FUNCTIONS = (hidden, own_call, by_method, by_slot, by_functions_method, outer)

@@ -21,7 +21,7 @@ def lstm(rows: Tensor, hidden: Tensor) -> Tensor:
 
 def gru(rows: Tensor, hidden: Tensor) -> Tensor:
     place = int(rows[:, 0].argmax())
-    return GRU(rows[place : place + 1], hidden)  # type: ignore[no-any-return]
+    return GRU(rows[place : place + 1], hidden)  # type: ignore[no-any-return]  # of a module
 
 
 def looped(rows: Tensor, hidden: Tensor) -> Tensor:
@@ -34,12 +34,12 @@ def looped(rows: Tensor, hidden: Tensor) -> Tensor:
 
 
 def masked(rows: Tensor, hidden: Tensor) -> Tensor:
-    return RNN(rows[rows[:, 0] > 0], hidden)  # type: ignore[no-any-return]
+    return RNN(rows[rows[:, 0] > 0], hidden)  # type: ignore[no-any-return]  # of a module
 
 
 def handled(rows: Tensor, hidden: Tensor) -> Tensor:
     try:
-        return LSTM(rows[rows[:, 0] > 0], (hidden, hidden))[0]  # type: ignore[no-any-return]
+        return LSTM(rows[rows[:, 0] > 0], (hidden, hidden))[0]  # type: ignore[no-any-return]  # of a module
     except RuntimeError:
         return hidden - 1
 
