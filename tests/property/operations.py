@@ -37,7 +37,6 @@ KINDS: dict[str, str] = {
     "objects of one class": "v = Point(1, x) if p else Point(2, x + 1)",
     "modules": "v = linear if p else relu",
     "exceptions": "v = ValueError('a') if p else KeyError('b')",
-    "caught": "try:\n    1 // int(x.sum() > 0)\n    v = OverflowError()\nexcept ZeroDivisionError as e:\n    v = e",
     "dtypes": "v = torch.float32 if p else torch.int64",
     "maybe unset": "if p: v = 1.5",
     "maybe unset tensor": "if p: v = x",

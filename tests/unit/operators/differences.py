@@ -7,7 +7,6 @@ from __future__ import annotations
 
 _NOT_REFUSED = "a handler is run on the path that raises, so what only staging it refuses is taken"
 _DEBUGGERS = "a debugger sees the frames of the interpreter beside those of the user's"
-_SPREAD = "what a star spreads is put into a list first, which takes entries that are there on some paths only"
 _LOOKED_UP = "a method is looked up before it is called, and methods bound to one value or another have no join"
 _CHAINED = "a chained comparison is two jumps, so the loop has no test of its own, and what it carries is joined in it"
 
@@ -33,10 +32,6 @@ DIFFERENCES: dict[tuple[str, str, str], str] = {
     ("test_debugging", "test_pdb_is_started_in_the_users_frame", "plain-breakpoint()"): _DEBUGGERS,
     ("test_debugging", "test_a_debugger_of_the_users_stops_at_the_next_line", ""): _DEBUGGERS,
     ("test_debugging", "test_leaving_the_debugger_ends_the_call", ""): _DEBUGGERS,
-    ("test_entries_refused", "test_what_nobody_would_see_is_refused", "<lambda>-SG206_0"): _SPREAD,
-    ("test_entries_refused", "test_what_nobody_would_see_is_refused", "<lambda>-SG206_1"): _SPREAD,
-    ("test_entries_refused", "test_what_nobody_would_see_is_refused", "<lambda>-SG206_2"): _SPREAD,
-    ("test_entries_refused", "test_refused", "spread_out-SG211"): _SPREAD,
     ("test_entries_refused", "test_refused", "in_a_display-SG211"): "`update` fills the display, and takes them",
     ("test_lists", "test_as_often_as_the_run_says", "grown_tuple"): _CHAINED,
     ("test_recursion", "test_the_body_is_recorded_once", ""): "a recursion of bounded depth is unrolled",

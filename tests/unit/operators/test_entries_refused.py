@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from torch import Tensor
 
-from tests.unit.operators.partly_filled import UP, half, set_again_in_front
+from tests.unit.operators.partly_filled import CALLS, UP, half, set_again_in_front
 from tests.unit.trace.agreement import agree, refusal
 
 
@@ -44,10 +44,10 @@ def copied_with_another_name(x: Tensor) -> Any:
     return d, e
 
 
-SPREAD = [
+DISPLAYED = [
     lambda x: [*two(x).values()],
     lambda x: (*two(x).items(), 1),
-    lambda x: max(*two(x).values(), 0),
+    lambda x: ([*half(x)], 1),
 ]
 UNSEEN = [
     lambda x: {("q", 1)} | two(x).items(),
@@ -65,9 +65,18 @@ UNSEEN = [
 ]
 
 
-@pytest.mark.parametrize(("function", "code"), [*((f, "SG206") for f in SPREAD), *((f, "SG211") for f in UNSEEN)])
-def test_what_nobody_would_see_is_refused(function: Any, code: str) -> None:
-    assert refusal(function, UP).reason.code == code
+@pytest.mark.parametrize("function", DISPLAYED)
+def test_entries_in_a_display(function: Any) -> None:
+    agree(function, *CALLS)
+
+
+def test_entries_as_arguments_are_refused() -> None:
+    assert refusal(lambda x: max(*two(x).values(), 0), UP).reason.code == "SG210"
+
+
+@pytest.mark.parametrize("function", UNSEEN)
+def test_what_nobody_would_see_is_refused(function: Any) -> None:
+    assert refusal(function, UP).reason.code == "SG211"
 
 
 @pytest.mark.parametrize(
@@ -111,10 +120,6 @@ def ordered_sets(x: Tensor) -> Any:
     return s <= {1}
 
 
-def spread_out(x: Tensor) -> Any:
-    return [*half(x)], 1
-
-
 def counted_otherwise(x: Tensor) -> Any:
     n = 0
     for i, _ in enumerate(half(x)):
@@ -140,7 +145,6 @@ def in_a_display(x: Tensor) -> Any:
         (run_over_in_no_order, "SG211"),
         (overlapping_union, "SG211"),
         (counted_otherwise, "SG206"),
-        (spread_out, "SG211"),
         (printed, "SG211"),
         (named, "SG211"),
         (in_a_display, "SG211"),

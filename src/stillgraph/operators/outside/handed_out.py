@@ -69,10 +69,10 @@ def shown(capture: Session, value: Any, asked: Asked = Asked.STR) -> Any:
     Raises:
         CaptureError: only the run knows what its text is.
     """
-    capture.iterators.require_known(*torch.utils._pytree.tree_leaves(value))
     if _leads_to_itself(value):
         message = f"a {type(value).__name__} that leads to itself is turned into text"
         raise refuse("SG302", message, location=here(), hint=_HINT)
+    capture.iterators.require_known(*torch.utils._pytree.tree_leaves(value))
     own = _own_text(value)
     known = None if own else _known(capture, value, _SHOWN_INSIDE[asked is Asked.NOTHING])
     if known is not None:
