@@ -139,6 +139,8 @@ def _is_joined(value: torch.Tensor) -> bool:
 def eq(left: Any, right: Any) -> Any:
     """``left == right``; containers of what only the run knows are compared in the run."""
     capture = session()
+    if capture is not None and isinstance(left, torch.Tensor) and isinstance(right, Unjoined):
+        return right.either(lambda one: eq(left, one))  # a tensor leaves it to some of them to answer
     known = _comparable(left, right)
     if known is not None:
         return known
@@ -160,6 +162,8 @@ def equal(left: Any, right: Any) -> Any:
 def ne(left: Any, right: Any) -> Any:
     """``left != right``."""
     capture = session()
+    if capture is not None and isinstance(left, torch.Tensor) and isinstance(right, Unjoined):
+        return right.either(lambda one: ne(left, one))  # a tensor leaves it to some of them to answer
     known = _comparable(left, right)
     if known is not None:
         return not_(known)
