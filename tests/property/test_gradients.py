@@ -54,7 +54,12 @@ def compare(make: Callable[[], Any], calls: Inputs, way: Way) -> None:
 def told(function: Any, args: tuple[Any, ...], accumulate: bool, curved: bool) -> dict[str, Any]:
     """What differentiating a call gives, what the call prints, and what it leaves to the next."""
     with contextlib.redirect_stdout(io.StringIO()) as printed:
-        found = derivatives(function, function, args, 2, accumulate, curved)
+        try:
+            found = derivatives(function, function, args, 2, accumulate, curved)
+        except RuntimeError as error:
+            if "of Unbind is a view" not in str(error):
+                raise
+            hypothesis.reject()  # eager PyTorch forbids to use such an element of a loop: see the guide
     kept = copy.deepcopy([getattr(function, name, None) for name in KEPT])
     text = printed.getvalue().replace("<UnbindBackward0>", "<SelectBackward0>")  # elements of a loop: see the guide
     return found | {"printed": text, "kept": kept}

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import enum
 import hashlib
 import importlib.util
 import io
@@ -56,18 +57,19 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 def load(source: str, folder: Path) -> Any:
     """The function of a program's source, from a real file so that its source can be found.
 
-    There is one for each source: the members of an enumeration are the same ones whoever returns them.
+    Each has its own state. The enumerations are those of the first with that source: their members are the same ones
+    whoever returns them.
     """
     name = f"program_{hashlib.sha1(source.encode()).hexdigest()[:16]}"
-    if name in sys.modules:
-        return sys.modules[name].program
     path = folder / f"{name}.py"
     path.write_text(source)
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None
     assert spec.loader is not None
+    first = vars(sys.modules[name]) if name in sys.modules else {}
     module = sys.modules[name] = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
+    vars(module).update({each: kind for each, kind in first.items() if isinstance(kind, enum.EnumMeta)})
     return module.program
 
 
