@@ -30,21 +30,27 @@ def apart(entry: Entry, files: bool) -> dict[str, Any]:
     except subprocess.TimeoutExpired:
         return {"refused": f"not done after {LIMIT} s"}
     if done.returncode:
-        return {"wrong": f"the process ends with {done.returncode}: {done.stderr.strip()[-400:]}"}
+        return {"broken": " ".join(done.stderr.strip()[-300:].split())}  # the library itself, in this environment
     found: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
     return found
 
 
 def state(found: dict[str, Any], length: int = 600) -> str:
     """Whole and right, or what is not."""
+    if found.get("broken"):
+        return f"not run: {found['broken']}"[:length]
     if found.get("wrong"):
         return f"WRONG: {found['wrong']}"[:length]
     return f"refused: {found['refused']}"[:length] if found.get("refused") else "whole, right"
 
 
+def _is_right(found: dict[str, Any]) -> bool:
+    return not any(found.get(what) for what in ("broken", "wrong", "refused"))
+
+
 def row(entry: Entry, found: dict[str, Any]) -> tuple[str, ...]:
     """A program's cells."""
-    if found.get("wrong") or found.get("refused"):
+    if not _is_right(found):
         return entry.name, entry.library, state(found, 60), "", "", "", "", ""
     files = found.get("files") or {}
     cells = tuple((files[kind][:60] or "verified") if kind in files else "" for kind in FORMATS)
@@ -71,7 +77,7 @@ def main(names: tuple[str, ...], files: bool, alone: bool, path: Path | None) ->
         table.add_row(*row(entry, results[entry.name]))
         print(entry.name, state(results[entry.name]), flush=True)
     Console().print(table)
-    right = sum(not found.get("wrong") and not found.get("refused") for found in results.values())
+    right = sum(map(_is_right, results.values()))
     print(f"{right} of {len(results)} are whole and right")
     write_json(path, results)
 
