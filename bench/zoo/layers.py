@@ -189,7 +189,7 @@ ENTRIES = (
         "vector_quantize_pytorch",
         _quantizer("ResidualVQ", dim=4, codebook_size=5, num_quantizers=3, quantize_dropout=True),
     ),
-    Entry("fsq", "vector_quantize_pytorch", _quantizer("FSQ", levels=[5, 3, 2], dim=4)),
+    Entry("fsq", "vector_quantize_pytorch", _quantizer("FSQ", levels=[5, 3, 4], dim=4)),
     Entry("lfq", "vector_quantize_pytorch", _quantizer("LFQ", codebook_size=8, dim=4)),
     Entry("leaky neurons", "snntorch", _spiking("subtract")),
     Entry("leaky neurons to zero", "snntorch", _spiking("zero")),
