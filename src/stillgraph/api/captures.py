@@ -58,9 +58,8 @@ def capture_call(
         with StaticFunction.captures.capture(), SETTINGS.logbook.capturing(function) as captured:
             dims: dict[Source, tuple[Dim | None, ...]] = {}
             symbolic = _symbolic_dims(_declared(spec, function, args), function, dims, is_kept)
-            if open_sizes:
-                symbolic = _or_open(symbolic, open_sizes)
-            program = capture(function, args, kwargs, front_end, symbolic, options, name, call, changing, watch)
+            varying = changing, watch, open_sizes
+            program = capture(function, args, kwargs, front_end, symbolic, options, name, call, *varying)
             if dims:
                 told = () if is_kept else declared_guards(dims, program.guards)  # files check what was declared
                 program = replace(program, dims=dims, guards=(*program.guards, *told))
@@ -124,16 +123,6 @@ def _symbolic_dims(
         return tuple(d is None for d in spec.shape)
 
     return symbolic
-
-
-def _or_open(
-    symbolic: Callable[[Source, torch.Tensor], tuple[bool, ...]], open_sizes: Mapping[Source, AbstractSet[int]]
-) -> Callable[[Source, torch.Tensor], tuple[bool, ...]]:
-    def or_open(source: Source, tensor: torch.Tensor) -> tuple[bool, ...]:
-        found = open_sizes.get(source, frozenset())
-        return tuple(is_open or number in found for number, is_open in enumerate(symbolic(source, tensor)))
-
-    return or_open
 
 
 def check_open(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], spec: Specs | None) -> None:

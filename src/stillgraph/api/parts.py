@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import warnings
 from collections.abc import Hashable, Sequence
 from types import BuiltinFunctionType, FunctionType
@@ -15,9 +14,10 @@ from stillgraph.api.bounds import MOST_ATTEMPTS, MOST_KINDS, MOST_VALUES, is_bey
 from stillgraph.api.captures import function_of
 from stillgraph.api.front_ends import SOURCE
 from stillgraph.api.left_whole import may_pack
-from stillgraph.api.passing import Passing, learn_to_open, only_sizes_differ, unpacking
+from stillgraph.api.passing import Passing, out_of_parcel, unpacking
 from stillgraph.api.planned import ending_of
 from stillgraph.api.static import Static
+from stillgraph.api.varying import Varying
 from stillgraph.bytecode.between.resuming import SUSPENDED
 from stillgraph.bytecode.segments.breaks import EndedAnyway, Learned, Unreachable, sees_frames
 from stillgraph.bytecode.segments.called import code_called
@@ -97,8 +97,6 @@ class Part(Static):
         unread: the positions of those that no code reads any more.
     """
 
-    takes_whole = True  # what needs one as it is asks for it, or is Python's
-
     def __init__(self, plan: Plan, original: Any, layout: Layout | None, **options: Any) -> None:
         self._plan = plan
         self.passing = Passing()
@@ -106,8 +104,8 @@ class Part(Static):
         self._leaving = () if layout is None else left_by_raising(layout) or ()
         self._variables = {} if layout is None else variables(layout)
         super().__init__(original, **options)
-        self._is_entry = layout is None  # whose arguments have the sizes that `input_spec` leaves open
-        self._opens = True
+        self._is_entry = layout is None
+        self._varying = Varying(takes_any=True, place_of=out_of_parcel)
         self._size = self._cache.size
         self._kinds = set[Hashable]()  # of the calls that no program fitted
         self._cache.be_quiet()  # of what keeps changing, the plan tells
@@ -186,15 +184,11 @@ class Part(Static):
         if self._packs:
             self.passing.learn_to_pack(self._cache.calls, args, kwargs, self._size)
             args, kwargs = self.passing.packed(args, kwargs)
-        if self._opens:
-            learn_to_open(self._cache.calls, args, kwargs, self._open_sizes, of_arguments=not self._is_entry)
-            if self._open_sizes:
-                aside = functools.partial(only_sizes_differ, open_sizes=self._open_sizes)
-                self._changing |= self._cache.changed_numbers(args, kwargs, aside)
-            if not self._is_entry:
-                self.passing.learn_to_spread(self._cache.calls, args, self._open_sizes, self._most() * 2)
-                args = tuple(self.passing.spread_out(args))
-        numbers, changing = self._changing - self._constant, self._plan.changing
+        self._varying.learn(self._cache.alike(args, kwargs), args, kwargs)
+        if not self._is_entry:
+            self.passing.learn_to_spread(self._cache.calls, args, self._varying.sizes, self._most() * 2)
+            args = tuple(self.passing.spread_out(args))
+        numbers, changing = self._varying.inputs(), self._plan.changing
         known = {name for name, place in self._variables.items() if place in changing}
         if self.passing.learn_to_close(self._cache.calls, args, kwargs, self._most(), numbers, known):
             changing |= {place for name, place in self._variables.items() if name in self.passing.closed}
@@ -261,18 +255,12 @@ class Part(Static):
         Raises:
             CaptureError: there is nothing to be done.
         """
-        if self._open_sizes:
-            self._opens = False  # what goes on from here depends on the sizes
-            self._open_sizes.clear()
-            self.passing.spread.clear()
-            log("plan", "restart", f"a segment of {self._name} is captured anew, for these sizes alone, for {error}")
-        elif isinstance(error, Unreachable):
+        if isinstance(error, Unreachable):
             message = f"the program would end inside of code that Python cannot go on in: {error}"
             raise refusal("SG107", message, location=error.place) from None
-        elif sees_frames(error) or not segment.cut(error):
+        if sees_frames(error) or not segment.cut(error):
             raise error
-        else:
-            log("plan", "cut", f"a segment of {self._name} is cut in two, for {error.message}")
+        log("plan", "cut", f"a segment of {self._name} is cut in two, for {error.message}")
 
     def _tell_of(self, failure: BaseException) -> None:
         if self._plan.strict:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import collections
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 
+from stillgraph.api.varying import differing_sizes
 from stillgraph.bytecode.machine.parcels import is_opaque, is_plain
 from stillgraph.core.parcel import Parcel, is_parcels, opened, parcel
 from stillgraph.program.guards import (
@@ -26,7 +27,6 @@ from stillgraph.program.sources import Argument, Attribute, Called, Cell, Elemen
 from stillgraph.runtime.calls.cache import CapturedCall
 from stillgraph.runtime.guards.explaining import failing
 from stillgraph.runtime.guards.kinds.identity import WeakIdentityGuard
-from stillgraph.runtime.native.function_writer import read_source
 from stillgraph.trace.sources.kinds_of_objects import is_opened_by_name
 from stillgraph.trace.torch_rules.fake_execution import has_no_fake
 
@@ -168,67 +168,10 @@ class Passing:
         return len(self.closed) + len(self.unread) > before
 
 
-def learn_to_open(
-    calls: Sequence[CapturedCall],
-    args: Sequence[Any],
-    kwargs: Mapping[str, Any],
-    open_sizes: dict[Source, set[int]],
-    of_arguments: bool,
-) -> None:
-    """Leave the sizes open by which a few programs do not agree with a call: of arguments, or of what lists hold.
-
-    Args:
-        calls: what was captured.
-        args: those of the call, by position.
-        kwargs: those by keyword.
-        open_sizes: the dimensions that are left open, to which these are added.
-        of_arguments: whether those of arguments may be; otherwise only of what is in them.
-    """
-    found: collections.Counter[tuple[Source, int]] = collections.Counter()
-    for call in calls:
-        for guard in {g for g, _ in failing(call.program.guards, tuple(args), dict(kwargs)) if type(g) is TensorGuard}:
-            place = _out_of_parcel(guard.source)
-            if isinstance(place, Item) or (of_arguments and isinstance(place, Argument)):
-                found.update((place, number) for number in differing_sizes(guard, args, kwargs))
-    for (place, number), times in found.items():
-        for each in _like_it(place, args, kwargs) if times >= _FEW else ():
-            open_sizes.setdefault(each, set()).add(number)
-
-
-def _like_it(place: Source, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Iterator[Source]:
-    """Where a tensor is, and those beside it in a list, if they have as many dimensions."""
-    yield place
-    if not isinstance(place, Item):
-        return
-    beside = read_source(place.base, tuple(map(opened, args)), {name: opened(value) for name, value in kwargs.items()})
-    for number, each in enumerate(beside if type(beside) is list else ()):
-        if isinstance(each, torch.Tensor) and each.dim() == beside[place.key].dim():
-            yield Item(place.base, number)
-
-
-def only_sizes_differ(guard: Guard, open_sizes: Mapping[Source, AbstractSet[int]]) -> bool:
-    """Whether a guard that does not hold is on a tensor of which sizes are left open."""
-    return type(guard) is TensorGuard and _out_of_parcel(guard.source) in open_sizes
-
-
-def differing_sizes(guard: TensorGuard, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[int]:
-    """The dimensions of a tensor that are others than in a program, if nothing else is; 0 and 1 do not count."""
-    try:
-        value = read_source(guard.source, tuple(args), dict(kwargs))
-    except Exception:  # of any kind: reading may run the user's code
-        return []
-    if not isinstance(value, torch.Tensor) or value.dim() != len(guard.shape) or not value.is_contiguous():
-        return []
-    if (guard.dtype, guard.requires_grad) != (value.dtype, value.requires_grad):
-        return []
-    sizes = enumerate(zip(guard.shape, value.shape))
-    return [number for number, (was, now) in sizes if was is not None and was != now and min(was, now) > 1]
-
-
-def _out_of_parcel(source: Source) -> Source | None:
+def out_of_parcel(source: Source) -> Source | None:
     """Where an element of a list is, or an argument, if no parcel is around it; None for anything else."""
     if isinstance(source, Item):
-        base = _out_of_parcel(source.base)
+        base = out_of_parcel(source.base)
         return None if base is None else Item(base, source.key, source.kind)
     if isinstance(source, Attribute) and isinstance(source.base, Argument) and is_parcels(source.name):
         return source.base

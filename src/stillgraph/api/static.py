@@ -12,12 +12,13 @@ from typing import Any, ClassVar
 
 from stillgraph.api.captures import Specs, capture_call, check_open, function_of, has_receiver
 from stillgraph.api.front_ends import SOURCE, rewritten
+from stillgraph.api.varying import Varying
 from stillgraph.core.diagnostics import CaptureError
 from stillgraph.core.location import Location
 from stillgraph.core.lookup import stated, stated_signature
-from stillgraph.program.guards import ConstantGuard, Guard
+from stillgraph.program.guards import Guard
 from stillgraph.program.program import Program
-from stillgraph.program.sources import Argument, Cell, Source
+from stillgraph.program.sources import Argument
 from stillgraph.report.coverage import Coverage
 from stillgraph.report.coverage import coverage as summed_up
 from stillgraph.report.explain import Explanation, cache_state, explain, explain_refusal
@@ -36,12 +37,6 @@ from stillgraph.trace.guards.knowledge import Options
 class Static(StaticFunction[Any, Any]):
     """A static function: call it like the original."""
 
-    takes_whole: ClassVar[bool] = False
-    """Whether whole numbers among the arguments, and variables around functions, become inputs where they differ.
-
-    Most whole numbers are sizes, axes and counts; such variables are settings.
-    """
-
     takes_call: ClassVar[Mapping[str, str]] = {**StaticFunction.takes_call, "explain": "_explain_method"}
 
     def __init__(
@@ -50,9 +45,7 @@ class Static(StaticFunction[Any, Any]):
         self._spec = input_spec
         self._front_end = SOURCE
         self._options = options
-        self._changing: set[Source] = set()  # where numbers are that differ from call to call
-        self._constant: set[Source] = set()  # ... that some program depends on otherwise than by value
-        self._open_sizes: dict[Source, set[int]] = {}  # dimensions of arguments that differ
+        self._varying = Varying()
         self._made_with = (original, input_spec, backend, options, cache_size, check)
         SETTINGS.static_functions.add(self)
         super().__init__(
@@ -88,28 +81,21 @@ class Static(StaticFunction[Any, Any]):
     def _capture_call(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], watch: Watch | None = None
     ) -> Program:
-        """The program of a call. Numbers that differ between calls are inputs of it, where they need not be known."""
-        self._changing |= self._cache.changed_numbers(args, kwargs)
-        changing = {each for each in self._changing - self._constant if self._may_vary(each, args, kwargs)}
+        """The program of a call. What differs between calls is an input of it, where it need not be known."""
+        self._learn_what_varies(args, kwargs)
         program = capture_call(
             *(self.original, args, kwargs, self._spec, self._options),
-            changing=changing,
+            changing=self._varying.inputs(),
             watch=watch,
             front_end=self._front_end,
-            open_sizes=self._open_sizes,
+            open_sizes=self._varying.sizes,
         )
-        self._changing |= {item.source for item in program.inputs if item.kind == "state"}
-        self._constant |= {g.source for g in program.guards if isinstance(g, ConstantGuard)} & self._changing
+        self._varying.note(program)
         return program
 
-    def _may_vary(self, source: Source, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-        """Whether a number that differs between calls may be an input of the program of this one."""
-        if self.takes_whole or not isinstance(source, (Argument, Cell)):
-            return True
-        if isinstance(source, Cell):
-            return False
-        given = args[source.key] if isinstance(source.key, int) else kwargs.get(source.key)
-        return type(given) is not int
+    def _learn_what_varies(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Look for what keeps the programs so far from fitting a call."""
+        self._varying.learn(self._cache.alike(args, kwargs), args, kwargs)
 
     @presenting
     def get_program(self, /, *args: Any, **kwargs: Any) -> Program:

@@ -9,16 +9,13 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from stillgraph.core.logs import log
-from stillgraph.core.lookup import is_exactly
 from stillgraph.core.warning import warn
 from stillgraph.program.exceptions import take_left
-from stillgraph.program.guards import ConstantGuard, Guard
 from stillgraph.program.outputs import Constant
 from stillgraph.program.program import Program
-from stillgraph.program.sources import Source
 from stillgraph.runtime.calls import growing
 from stillgraph.runtime.guards.checking import Check
-from stillgraph.runtime.guards.explaining import failing, failures
+from stillgraph.runtime.guards.explaining import failures
 from stillgraph.runtime.native.results import Finish, compile_result
 from stillgraph.runtime.native.so_far import found_in
 
@@ -196,18 +193,9 @@ class ProgramCache:
             return None
         return self._difference(self._recent_first(), structure, args, kwargs)
 
-    def changed_numbers(
-        self, args: tuple[Any, ...], kwargs: dict[str, Any], aside: Callable[[Guard], bool] = lambda guard: False
-    ) -> frozenset[Source]:
-        """Where the numbers are that alone keep some program from fitting a call, but for guards put ``aside``."""
-        structure = call_structure(args, kwargs)
-        changed: set[Source] = set()
-        for call in self._table.get(structure, ()):
-            guards = [guard for guard, _ in failing(call.program.guards, args, kwargs) if not aside(guard)]
-            numbers = [g.source for g in guards if isinstance(g, ConstantGuard) and is_exactly(g.value, (int, float))]
-            if len(numbers) == len(guards):
-                changed.update(numbers)
-        return frozenset(changed)
+    def alike(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[CapturedCall, ...]:
+        """What was captured for calls of as many arguments, of the same names."""
+        return self._table.get(call_structure(args, kwargs), ())
 
     def _difference(
         self, calls: list[CapturedCall], structure: Structure, args: tuple[Any, ...], kwargs: dict[str, Any]

@@ -85,7 +85,7 @@ class CaptureAttempt:
                 self.finder.add_function(function)
         else:
             self.finder.add_root(function)
-        self.inputs = Inputs(self.finder, symbolic_dims, aliases_matter=knowledge.aliases_matter)
+        self.inputs = Inputs(self.finder, symbolic_dims, knowledge.open_sizes, aliases_matter=knowledge.aliases_matter)
         captured = called_function(function, args)
         self.followed = FollowedFunctions(self.front_end, knowledge, watch, self.finder, captured)
         self.written: set[Any] = set()

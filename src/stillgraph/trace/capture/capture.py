@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
 from contextvars import copy_context
+from types import MappingProxyType
 from typing import Any
 
 from stillgraph.core.diagnostics import CaptureError, InitialisingCall, InternalError
@@ -40,6 +41,7 @@ def capture(
     call: Callable[..., Any],
     changing: AbstractSet[Source] = frozenset(),
     watch: Watch | None = None,
+    open_sizes: Mapping[Source, AbstractSet[int]] = MappingProxyType({}),
 ) -> Program:
     """Capture ``function(*args, **kwargs)``.
 
@@ -54,12 +56,14 @@ def capture(
         changing: where numbers are that differ from call to call: inputs of the program, unless it depends on them in
             other ways than by value.
         watch: takes down what the capture does; what it holds afterwards also tells of a capture that failed.
+        open_sizes: dimensions of tensors that differ from call to call: symbolic, unless the code takes one size.
 
     Raises:
         CaptureError: the function cannot become one program.
         Exception: what the function itself raises whatever its tensors hold.
     """
-    knowledge = Knowledge(promote=set(changing), changing=set(changing))
+    differing = {source: frozenset(dims) for source, dims in open_sizes.items()}
+    knowledge = Knowledge(promote=set(changing), changing=set(changing), open_sizes=differing)
     watch = watch or Watch()
     for _ in range(_MAX_ATTEMPTS):
         watch.begin()

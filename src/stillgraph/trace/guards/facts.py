@@ -14,6 +14,7 @@ from stillgraph.program.context import current_context
 from stillgraph.program.facts.size_facts import asked_for, fixed_by
 from stillgraph.program.guards import Guard, ModeGuard, SizeGuard
 from stillgraph.program.sources import Argument
+from stillgraph.trace.code.signals import Restart
 from stillgraph.trace.graph.recorder import Recorder
 from stillgraph.trace.guards.inputs import Inputs
 
@@ -47,6 +48,9 @@ def size_guards(recorder: Recorder, inputs: Inputs) -> list[Guard]:
         for symbol, value in (env.replacements | fixed_by(env.guards)).items()
         if value.is_number and str(symbol) in inputs.symbols
     }
+    for place in (inputs.symbols[name] for name in settled):
+        if place[1] in inputs.open_sizes.get(place[0], frozenset()):
+            raise Restart("size", place)
     asked = set(map(str, asked_for(env.guards)))
     if settled and settled.keys() <= asked:
         raise _refuse_size(recorder, inputs, *next(iter(settled.items())))

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, is_dataclass
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -51,6 +53,7 @@ class Inputs:
 
     finder: Finder
     symbolic_dims: Dims
+    open_sizes: Mapping[Source, AbstractSet[int]] = MappingProxyType({})  # dimensions that differed between calls
     as_they_are: frozenset[int] = frozenset()  # ids of arguments that the code gets themselves, see `also_elsewhere`
     aliases_matter: bool = False  # whether the code writes to tensors in place or compares objects with ``is``
     recorder: Recorder | None = None
@@ -157,8 +160,7 @@ class Inputs:
     def _tensor(self, value: torch.Tensor, source: Source) -> torch.Tensor:
         recorder = self.recorder
         assert recorder is not None
-        # Sizes 0 and 1 are special to torch (broadcasting, squeezing): such a call gets a program of its own.
-        dims = tuple(s and size > 1 for s, size in zip(self.symbolic_dims(source, value), value.shape, strict=True))
+        dims = self._open_dims(value, source)
         as_it_is = id(value) in self.as_they_are
         same = self._note_alias(value, source, dims)
         if same and (self.aliases_matter or as_it_is):
@@ -180,6 +182,15 @@ class Inputs:
         self.guards += tensor_guards(value, source, dims)
         self._add(Input(name, "argument", source, fake), value if as_it_is else fake)
         return value if as_it_is else fake
+
+    def _open_dims(self, value: torch.Tensor, source: Source) -> tuple[bool, ...]:
+        """Which dimensions are symbolic.
+
+        Sizes 0 and 1 are special to torch (broadcasting, squeezing): such a call gets a program of its own.
+        """
+        differed = self.open_sizes.get(source, frozenset())
+        declared = enumerate(self.symbolic_dims(source, value))
+        return tuple((is_open or dim in differed) and value.shape[dim] > 1 for dim, is_open in declared)
 
     def _note_alias(self, value: torch.Tensor, source: Source, dims: tuple[bool, ...]) -> bool:
         """Whether a tensor was passed before; where that matters, which arguments are the same one is guarded."""

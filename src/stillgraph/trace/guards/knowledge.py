@@ -40,6 +40,7 @@ class Knowledge:
     keep: set[Source] = field(default_factory=set)  # ... that turned out to be needed as constants
     written_elsewhere: dict[int, Any] = field(default_factory=dict)  # objects on ways that are not followed, by id
     changing: set[Source] = field(default_factory=set)  # of `promote`: numbers that only differed from call to call
+    open_sizes: dict[Source, frozenset[int]] = field(default_factory=dict)  # dimensions that differed, by tensor
 
     def learn(self, restart: Restart) -> None:
         """Add what ended an attempt."""
@@ -48,10 +49,13 @@ class Knowledge:
         lesson(self, restart.what)
 
     def keep_constant(self) -> bool:
-        """Let what made the capture fail be constant again, numbers nobody writes first; whether there was any.
+        """Let what made the capture fail be constant again; whether there was any: sizes, then numbers nobody writes.
 
         Something structural depends on it: an index into a list of modules, say.
         """
+        if self.open_sizes:
+            self.open_sizes = {}
+            return True
         if self.promote & self.changing:
             self.promote -= self.changing
             return True
@@ -112,6 +116,11 @@ def _are_constant(knowledge: Knowledge, sources: set[Source]) -> None:
     knowledge.promote -= sources
 
 
+def _is_one_size(knowledge: Knowledge, place: tuple[Source, int]) -> None:
+    source, dim = place
+    knowledge.open_sizes[source] -= {dim}
+
+
 def _reach_elsewhere(knowledge: Knowledge, ids: frozenset[int]) -> None:
     knowledge.also_elsewhere |= ids
 
@@ -139,6 +148,7 @@ _LESSONS: Mapping[str, Callable[[Knowledge, Any], None]] = MappingProxyType(
         "not_tail": _is_one("not_tail"),
         "object": _keep_number,
         "constant": _are_constant,
+        "size": _is_one_size,
         "aliases": _is_so("aliases_matter"),
         "hashed": _is_so("hashed"),
         "elsewhere": _reach_elsewhere,

@@ -1,0 +1,135 @@
+"""What differs from call to call of a static function, and so becomes an input of its next program."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from stillgraph.core.lookup import is_exactly
+from stillgraph.core.parcel import opened
+from stillgraph.program.guards import ConstantGuard, FactGuard, Guard, SizeGuard, TensorGuard
+from stillgraph.program.program import Program
+from stillgraph.program.sources import Argument, Cell, Item, Source
+from stillgraph.runtime.calls.cache import CapturedCall
+from stillgraph.runtime.guards.explaining import failing
+from stillgraph.runtime.native.function_writer import read_source
+
+Args = Sequence[Any]
+Kwargs = Mapping[str, Any]
+
+
+@dataclass
+class Varying:
+    """Numbers and sizes that differ between calls.
+
+    Attributes:
+        is_open: whether sizes, and whole numbers among the arguments, may become inputs.
+        takes_any: whether any number may: variables around functions, most of which are settings, and 0 and 1, most of
+            which are switches.
+        place_of: where the tensor of a guard is, as a capture names it; None if its sizes are not opened.
+        numbers: where numbers are that differ.
+        constant: those of which some program needs the value.
+        sizes: the dimensions that differ, by tensor.
+        fixed: those of which some program takes one size alone.
+    """
+
+    is_open: bool = True
+    takes_any: bool = False
+    place_of: Callable[[Source], Source | None] = lambda source: source
+    numbers: set[Source] = field(default_factory=set)
+    constant: set[Source] = field(default_factory=set)
+    sizes: dict[Source, set[int]] = field(default_factory=dict)
+    fixed: set[tuple[Source, int]] = field(default_factory=set)
+
+    def learn(self, calls: Sequence[CapturedCall], args: Args, kwargs: Kwargs) -> None:
+        """Take in what alone keeps some program from fitting a call.
+
+        Args:
+            calls: what was captured for calls of as many arguments, of the same names.
+            args: those of the call, by position.
+            kwargs: those by keyword.
+        """
+        for call in calls:
+            found = [*self._differences(call.program.guards, args, kwargs)]
+            for place in found if None not in found else ():
+                if isinstance(place, tuple):
+                    for each in _like_it(place[0], args, kwargs):
+                        self.sizes.setdefault(each, set()).add(place[1])
+                elif place is not None:
+                    self.numbers.add(place)
+
+    def _differences(
+        self, guards: Sequence[Guard], args: Args, kwargs: Kwargs
+    ) -> Iterator[Source | tuple[Source, int] | None]:
+        """Where numbers and sizes are that guards do not hold of; None for anything else."""
+        for guard, _ in failing(guards, tuple(args), dict(kwargs)):
+            if isinstance(guard, ConstantGuard):
+                yield guard.source if self._may_vary(guard, args, kwargs) else None
+            elif isinstance(guard, TensorGuard):
+                yield from [*self._open(guard, args, kwargs)] or [None]
+            elif not isinstance(guard, (FactGuard, SizeGuard)):  # which follow from sizes
+                yield None
+
+    def _open(self, guard: TensorGuard, args: Args, kwargs: Kwargs) -> Iterator[tuple[Source, int]]:
+        """The dimensions of a tensor that may become inputs, if it differs from a guard in these alone."""
+        place = self.place_of(guard.source) if self.is_open else None
+        if place is not None:
+            found = differing_sizes(guard, args, kwargs)
+            yield from ((place, dim) for dim in found if (place, dim) not in self.fixed)
+
+    def _may_vary(self, guard: ConstantGuard, args: Args, kwargs: Kwargs) -> bool:
+        """Whether a number that differs between calls may be an input of a program."""
+        if not is_exactly(guard.value, (int, float)):
+            return False
+        if self.takes_any or not isinstance(guard.source, (Argument, Cell)):
+            return True
+        if isinstance(guard.source, Cell):
+            return False
+        given = read_source(guard.source, tuple(args), dict(kwargs))
+        return type(given) is not int or (self.is_open and type(guard.value) is int and min(given, guard.value) > 1)
+
+    def inputs(self) -> set[Source]:
+        """The numbers that are to be inputs of the next program."""
+        return self.numbers - self.constant
+
+    def note(self, program: Program) -> None:
+        """Take in what a program made of what differs."""
+        self.numbers |= {item.source for item in program.inputs if item.kind == "state"}
+        for guard in program.guards:
+            if isinstance(guard, ConstantGuard) and guard.source in self.numbers:
+                self.constant.add(guard.source)
+            elif isinstance(guard, TensorGuard) and guard.source in self.sizes:
+                dims = self.sizes[guard.source]
+                fixed = {dim for dim in dims if (guard.shape[dim] or 0) > 1}
+                dims -= fixed
+                self.fixed |= {(guard.source, dim) for dim in fixed}
+
+
+def differing_sizes(guard: TensorGuard, args: Args, kwargs: Kwargs) -> list[int]:
+    """The dimensions of a tensor that are others than in a program, if nothing else is; 0 and 1 do not count."""
+    try:
+        value = read_source(guard.source, tuple(args), dict(kwargs))
+    except Exception:  # of any kind: reading may run the user's code
+        return []
+    if not isinstance(value, torch.Tensor) or value.dim() != len(guard.shape) or not value.is_contiguous():
+        return []
+    if (guard.dtype, guard.requires_grad) != (value.dtype, value.requires_grad):
+        return []
+    sizes = [*enumerate(zip(guard.shape, value.shape))]
+    if any(was is not None and was != now and min(was, now) <= 1 for _, (was, now) in sizes):
+        return []
+    return [number for number, (was, now) in sizes if was is not None and was != now]
+
+
+def _like_it(place: Source, args: Args, kwargs: Kwargs) -> Iterator[Source]:
+    """Where a tensor is, and those beside it in a list, if they have as many dimensions."""
+    yield place
+    if not isinstance(place, Item):
+        return
+    beside = read_source(place.base, tuple(map(opened, args)), {name: opened(value) for name, value in kwargs.items()})
+    for number, each in enumerate(beside if type(beside) is list else ()):
+        if isinstance(each, torch.Tensor) and each.dim() == beside[place.key].dim():
+            yield Item(place.base, number)
