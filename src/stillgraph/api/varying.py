@@ -69,7 +69,10 @@ class Varying:
             if isinstance(guard, ConstantGuard):
                 yield guard.source if self._may_vary(guard, args, kwargs) else None
             elif isinstance(guard, TensorGuard):
-                yield from [*self._open(guard, args, kwargs)] or [None]
+                found = [*self._open(guard, args, kwargs)]
+                yield from found
+                if not found:
+                    yield None
             elif not isinstance(guard, (FactGuard, SizeGuard)):  # which follow from sizes
                 yield None
 
