@@ -7,7 +7,6 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, is_dataclass
-from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -53,7 +52,7 @@ class Inputs:
 
     finder: Finder
     symbolic_dims: Dims
-    open_sizes: Mapping[Source, AbstractSet[int]] = MappingProxyType({})  # dimensions that differed between calls
+    open_sizes: Mapping[Source, AbstractSet[int]] = field(default_factory=dict)  # that differed between calls
     as_they_are: frozenset[int] = frozenset()  # ids of arguments that the code gets themselves, see `also_elsewhere`
     aliases_matter: bool = False  # whether the code writes to tensors in place or compares objects with ``is``
     recorder: Recorder | None = None
