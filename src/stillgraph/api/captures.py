@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -17,6 +18,7 @@ from stillgraph.core.diagnostics import refuse
 from stillgraph.core.faults import is_own
 from stillgraph.core.lookup import stated, stated_signature
 from stillgraph.operators.calls.calls import call
+from stillgraph.program.dynamic_shapes import DynamicShapes, Marks
 from stillgraph.program.input_spec import Dim, InputSpec
 from stillgraph.program.program import Program
 from stillgraph.program.sources import Argument, Source
@@ -30,7 +32,9 @@ from stillgraph.trace.code.front_end import FrontEnd
 from stillgraph.trace.code.watch import Watch
 from stillgraph.trace.guards.knowledge import Options
 
-Specs = Sequence[InputSpec | None]
+Specs = Sequence[InputSpec | None] | DynamicShapes
+
+Declared = Callable[[Source, torch.Tensor], InputSpec | None]
 
 
 # ---- a call
@@ -85,13 +89,16 @@ def function_of(target: Any, args: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...
     return target, args
 
 
-def _declared(spec: Specs | None, function: Any, args: tuple[Any, ...]) -> Callable[[Source], InputSpec | None]:
-    """The `InputSpec` of an argument. The specs count from the first argument after self."""
+def _declared(spec: Specs | None, function: Any, args: tuple[Any, ...]) -> Declared:
+    """The `InputSpec` of a tensor among the arguments. The specs count from the first argument after self."""
     function = original_of(function) or function
     shift = 1 if args and has_receiver(function) else 0
     names = parameter_names(function)
 
-    def declared(source: Source) -> InputSpec | None:
+    if isinstance(spec, DynamicShapes):
+        return functools.partial(spec.of, names=_named_parameters(function, args) or names, receivers=shift)
+
+    def declared(source: Source, tensor: torch.Tensor) -> InputSpec | None:
         index = source.key if isinstance(source, Argument) else None
         if isinstance(index, str):
             index = names.index(index) if index in names else None
@@ -101,8 +108,15 @@ def _declared(spec: Specs | None, function: Any, args: tuple[Any, ...]) -> Calla
     return declared
 
 
+def _named_parameters(function: Any, args: tuple[Any, ...]) -> list[str]:
+    """What a module calls its arguments, where it is called with hooks; nothing for any other function."""
+    if not (args and isinstance(args[0], torch.nn.Module) and function is type(args[0]).__call__):
+        return []
+    return ["self", *parameter_names(args[0].forward)]
+
+
 def _symbolic_dims(
-    declared: Callable[[Source], InputSpec | None],
+    declared: Declared,
     function: Any,
     dims: dict[Source, tuple[Dim | None, ...]],
     is_kept: bool,
@@ -112,15 +126,16 @@ def _symbolic_dims(
     named: dict[str, tuple[str, int]] = {}
 
     def symbolic(source: Source, tensor: torch.Tensor) -> tuple[bool, ...]:
-        spec = declared(source)
+        marked = Marks.of(tensor).open
+        spec = declared(source, tensor)
         if spec is None:
-            return (False,) * tensor.dim()
+            return tuple(dim in marked for dim in range(tensor.dim()))
         _check_fits(spec, source, tensor, names)
         _check_range(spec, source, tensor, names, is_kept)
         _check_named(spec, source, tensor, names, named)
         if any(spec.dims):
             dims[source] = spec.dims
-        return tuple(d is None for d in spec.shape)
+        return tuple(size is None or dim in marked for dim, size in enumerate(spec.shape))
 
     return symbolic
 
@@ -147,7 +162,8 @@ def _check_length(spec: Specs | None, function: Any, args: tuple[Any, ...]) -> N
     count = max(len(args), len(parameter_names(function, named=True))) - receivers
     if spec is not None and len(spec) > count:
         name = stated(function, "__name__", type(function).__name__)
-        raise ValueError(f"input_spec has {len(spec)} entries, but {name} has {count} argument{'s' * (count != 1)}")
+        option = "dynamic_shapes" if isinstance(spec, DynamicShapes) else "input_spec"
+        raise ValueError(f"{option} has {len(spec)} entries, but {name} has {count} argument{'s' * (count != 1)}")
 
 
 def _check_range(

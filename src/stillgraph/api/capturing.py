@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from types import FunctionType, MethodType
 from typing import Any, overload
@@ -17,6 +17,7 @@ from stillgraph.core.diagnostics import refusal
 from stillgraph.core.faults import is_fault
 from stillgraph.core.raised import line_that_raised
 from stillgraph.operators.torch.torchscript import refuse_module
+from stillgraph.program.dynamic_shapes import DynamicShapes
 from stillgraph.program.facts.module_tables import entered
 from stillgraph.program.input_spec import InputSpec
 from stillgraph.program.program import Program
@@ -35,7 +36,9 @@ from stillgraph.trace.guards.knowledge import Options
 def to_static(
     target: None = None,
     *,
-    input_spec: Specs | None = None,
+    input_spec: Sequence[InputSpec | None] | None = None,
+    dynamic_shapes: Mapping[str, Any] | Sequence[Any] | None = None,
+    dynamic: bool | None = None,
     full_graph: bool = True,
     backend: Any = "inductor",
     unroll_limit: int = 64,
@@ -49,7 +52,9 @@ def to_static(
 def to_static(
     target: Any,
     *,
-    input_spec: Specs | None = None,
+    input_spec: Sequence[InputSpec | None] | None = None,
+    dynamic_shapes: Mapping[str, Any] | Sequence[Any] | None = None,
+    dynamic: bool | None = None,
     full_graph: bool = True,
     backend: Any = "inductor",
     unroll_limit: int = 64,
@@ -62,7 +67,9 @@ def to_static(
 def to_static(
     target: Any = None,
     *,
-    input_spec: Specs | None = None,
+    input_spec: Sequence[InputSpec | None] | None = None,
+    dynamic_shapes: Mapping[str, Any] | Sequence[Any] | None = None,
+    dynamic: bool | None = None,
     full_graph: bool = True,
     backend: Any = "inductor",
     unroll_limit: int = 64,
@@ -76,6 +83,12 @@ def to_static(
         target: a function, bound method, callable object, method in a class body, or `torch.nn.Module`. Without it,
             the result is a decorator.
         input_spec: one `InputSpec` (or None) per argument, ``self`` not counted.
+        dynamic_shapes: the dimensions that differ from call to call, as `torch.export.export` takes them
+            (`program.dynamic_shapes.DynamicShapes`), instead of ``input_spec``.
+        dynamic: as of ``torch.compile``. By default, a size, or a whole number among the arguments, that is seen to
+            differ becomes an input of the next program. With True each is one from the first call on; with False none
+            is. Of 0, 1 and what the code needs to know there are programs of their own. Dimensions that
+            `torch._dynamo.mark_dynamic`, ``maybe_mark_dynamic`` and ``mark_static`` have marked are taken as marked.
         full_graph: the whole call becomes one program, or a `CaptureError` says why not. Otherwise as much as can be
             becomes programs, and Python carries out in between what cannot.
         strict: without a full graph, whether a capture that fails in an unforeseen way raises, rather than that the
@@ -99,6 +112,8 @@ def to_static(
         return functools.partial(
             to_static,
             input_spec=input_spec,
+            dynamic_shapes=dynamic_shapes,
+            dynamic=dynamic,
             full_graph=full_graph,
             backend=backend,
             unroll_limit=unroll_limit,
@@ -109,6 +124,8 @@ def to_static(
     for option, value in (("full_graph", full_graph), ("strict", strict)):
         if not isinstance(value, bool):
             raise TypeError(f"to_static: {option} is True or False, not {value!r}")
+    if not (dynamic is None or isinstance(dynamic, bool)):
+        raise TypeError(f"to_static: dynamic is True, False or None, not {dynamic!r}")
     if strict and full_graph:
         raise ValueError("to_static: strict is for full_graph=False; a full graph is strict anyway")
     if not isinstance(unroll_limit, int) or unroll_limit < 0:
@@ -119,15 +136,15 @@ def to_static(
         raise TypeError(f"to_static: check is a number of calls, not {check!r}")
     if check and not full_graph:
         raise ValueError(f"to_static: check is for full graphs. {NO_WHOLE}")
-    _check_spec(input_spec)
+    spec = specs_of(input_spec, dynamic_shapes)
     if isinstance(target, type):
         raise TypeError("to_static takes a function or an instance, not a class; decorate its methods")
     if is_compiled(target):
         raise TypeError('to_static takes what torch.compile was given, not what it made; backend="inductor" compiles')
-    options = Options(unroll_limit)
+    options = Options(unroll_limit, dynamic=dynamic)
     kind = Static if full_graph else functools.partial(Partial, strict=strict)
     make = functools.partial(
-        kind, input_spec=input_spec, backend=backend, options=options, cache_size=cache_size, check=check
+        kind, input_spec=spec, backend=backend, options=options, cache_size=cache_size, check=check
     )
     if isinstance(target, torch.nn.Module):
         if full_graph and isinstance(target, torch.jit.ScriptModule):
@@ -138,7 +155,14 @@ def to_static(
     return make(target)
 
 
-def symbolic_trace(target: Any, *, backend: Any = "eager", cache_size: int = 8, strict: bool = False) -> Any:
+def symbolic_trace(
+    target: Any,
+    *,
+    backend: Any = "eager",
+    dynamic: bool | None = None,
+    cache_size: int = 8,
+    strict: bool = False,
+) -> Any:
     """Capture as much as possible of any Python function, and leave the rest to Python.
 
     As ``to_static(target, full_graph=False)``. It may be called again and again for one function or module, as training
@@ -147,6 +171,7 @@ def symbolic_trace(target: Any, *, backend: Any = "eager", cache_size: int = 8, 
     Args:
         target: a function, bound method, or `torch.nn.Module`.
         backend: any ``torch.compile`` backend, by name or as ``(GraphModule, example_inputs) -> callable``.
+        dynamic: as of `to_static`.
         cache_size: how many programs are kept of each segment.
         strict: whether a capture that fails in an unforeseen way raises.
 
@@ -156,7 +181,7 @@ def symbolic_trace(target: Any, *, backend: Any = "eager", cache_size: int = 8, 
     Raises:
         TypeError: the target is not callable, or is what ``torch.compile`` made.
     """
-    options: Any = {"backend": backend, "cache_size": cache_size, "strict": strict}
+    options: Any = {"backend": backend, "dynamic": dynamic, "cache_size": cache_size, "strict": strict}
     known = kept_of(target)
     if known is not None and known.is_made_with(**options):
         return known if isinstance(target, FunctionType) else target
@@ -176,11 +201,26 @@ def is_partial(target: Any) -> bool:
     return isinstance(held.__func__ if isinstance(held, BoundStaticFunction) else held, Partial)
 
 
-def _check_spec(spec: Specs | None) -> None:
-    if spec is None:
-        return
-    if not isinstance(spec, (list, tuple)) or not all(s is None or isinstance(s, InputSpec) for s in spec):
+def specs_of(
+    input_spec: Sequence[InputSpec | None] | None, dynamic_shapes: Mapping[str, Any] | Sequence[Any] | None
+) -> Specs | None:
+    """What is declared of the arguments.
+
+    Raises:
+        TypeError: neither is what it is to be.
+        ValueError: both are given.
+    """
+    if dynamic_shapes is not None:
+        if input_spec is not None:
+            raise ValueError("input_spec and dynamic_shapes say the same: give one of them")
+        if not isinstance(dynamic_shapes, (Mapping, list, tuple)):
+            raise TypeError("dynamic_shapes is a dict or sequence with an entry for each argument")
+        return DynamicShapes(dynamic_shapes)
+    if input_spec is None:
+        return None
+    if not isinstance(input_spec, (list, tuple)) or not all(s is None or isinstance(s, InputSpec) for s in input_spec):
         raise TypeError("input_spec is a list with an InputSpec or None for each argument")
+    return input_spec
 
 
 def _static_module(module: torch.nn.Module, make: Callable[[Any], Static]) -> torch.nn.Module:
@@ -199,7 +239,8 @@ def export(
     args: Sequence[Any] = (),
     kwargs: dict[str, Any] | None = None,
     *,
-    input_spec: Specs | None = None,
+    input_spec: Sequence[InputSpec | None] | None = None,
+    dynamic_shapes: Mapping[str, Any] | Sequence[Any] | None = None,
     name: str | None = None,
 ) -> Program:
     """Capture a call as a `Program`, without running it.
@@ -208,6 +249,7 @@ def export(
         target: as for `to_static`, or an already static one.
         args, kwargs: example arguments.
         input_spec: dimensions to leave symbolic.
+        dynamic_shapes: the same as `torch.export.export` takes it.
         name: of the program.
 
     Raises:
@@ -215,7 +257,7 @@ def export(
         ValueError: ``input_spec`` is longer than the arguments.
     """
     arguments = tuple(args) if isinstance(args, (tuple, list)) else (args,)
-    return captured(target, arguments, kwargs or {}, input_spec, name, Options())
+    return captured(target, arguments, kwargs or {}, specs_of(input_spec, dynamic_shapes), name, Options())
 
 
 def captured(
@@ -227,7 +269,6 @@ def captured(
     options: Options,
     changing: AbstractSet[Source] = frozenset(),
 ) -> Program:
-    _check_spec(input_spec)
     if isinstance(target, torch.jit.ScriptModule):
         raise refuse_module(target)
     if isinstance(target, torch.nn.Module):

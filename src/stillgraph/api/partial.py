@@ -54,9 +54,9 @@ class Partial(Static):
         if is_awaited(self.original):
             _mark_awaited(self)
 
-    def is_made_with(self, backend: Any, cache_size: int, strict: bool) -> bool:
+    def is_made_with(self, backend: Any, dynamic: bool | None, cache_size: int, strict: bool) -> bool:
         """Whether it is, still, what these options, and no others, would make of its original."""
-        given = (None, backend, Options(), cache_size, 0)
+        given = (None, backend, Options(dynamic=dynamic), cache_size, 0)
         return not self._rolled_back and self._strict == strict and self._made_with[1:] == given
 
     def __reduce__(self) -> Any:

@@ -105,7 +105,7 @@ class Part(Static):
         self._variables = {} if layout is None else variables(layout)
         super().__init__(original, **options)
         self._is_entry = layout is None
-        self._varying = Varying(takes_any=True, place_of=out_of_parcel)
+        self._varying = Varying(self._options.dynamic, takes_any=True, place_of=out_of_parcel)
         self._size = self._cache.size
         self._kinds = set[Hashable]()  # of the calls that no program fitted
         self._cache.be_quiet()  # of what keeps changing, the plan tells

@@ -5,7 +5,7 @@ from __future__ import annotations
 import collections
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -169,12 +169,12 @@ class Passing:
 
 
 def out_of_parcel(source: Source) -> Source | None:
-    """Where an element of a list is, or an argument, if no parcel is around it; None for anything else."""
-    if isinstance(source, Item):
-        base = out_of_parcel(source.base)
-        return None if base is None else Item(base, source.key, source.kind)
+    """Where an argument is, or what one holds, if no parcel is around it; None for anything else."""
     if isinstance(source, Attribute) and isinstance(source.base, Argument) and is_parcels(source.name):
         return source.base
+    if isinstance(source, (Item, Attribute)):
+        base = out_of_parcel(source.base)
+        return None if base is None else replace(source, base=base)
     return source if isinstance(source, Argument) else None
 
 

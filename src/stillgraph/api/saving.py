@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from stillgraph.api.captures import Specs
-from stillgraph.api.capturing import captured
+from stillgraph.api.capturing import captured, specs_of
 from stillgraph.api.leaf_writes import not_for_leaves, written_with_gradients
 from stillgraph.api.open_sizes import of_every_size
 from stillgraph.api.static import Static
@@ -23,6 +23,7 @@ from stillgraph.deploy.description.entries import Entry, check_names
 from stillgraph.deploy.description.wishes import Wishes
 from stillgraph.deploy.exporting.shared_state import read_as_constants
 from stillgraph.program.facts.module_tables import entered
+from stillgraph.program.input_spec import InputSpec
 from stillgraph.program.program import Program
 from stillgraph.program.sources import Argument, Source
 from stillgraph.runtime.calls.bound_function import BoundStaticFunction
@@ -39,7 +40,8 @@ def save(
     *,
     args: Sequence[Any] | Mapping[str, Sequence[Any]] = (),
     kwargs: Mapping[str, Any] | None = None,
-    input_spec: Specs | Mapping[str, Specs] | None = None,
+    input_spec: Sequence[InputSpec | None] | Mapping[str, Sequence[InputSpec | None]] | None = None,
+    dynamic_shapes: Mapping[str, Any] | Sequence[Any] | None = None,
     format: str | None = None,
     control_flow: str | None = None,
     prints: str = "drop",
@@ -60,6 +62,7 @@ def save(
             taken as it is: ``~`` is a folder of that name.
         args, kwargs: example arguments; of several entries, a dict with those of each by its name.
         input_spec: dimensions to leave symbolic; of several entries, a dict as well.
+        dynamic_shapes: the same as `torch.export.export` takes it.
         format: ``"pt2"``, ``"aoti"``, ``"onnx"`` or ``"python"``, where the path's suffix does not tell.
         control_flow: of Python source: ``"torch"`` for `torch.cond` and ``while_loop``, ``"python"`` for real ``if``
             and ``while``; by default torch's operators wherever they say the same. With grad mode on, what requires a
@@ -86,9 +89,11 @@ def save(
     wishes = Wishes(prints, assertions, opset, max_iterations, time_limit)
     wishes.check(written)
     if isinstance(target, Mapping):
-        _save_several(target, path, args, kwargs, input_spec, written, wishes)
+        options = {"args": args, "kwargs": kwargs, "input_spec": input_spec, "dynamic_shapes": dynamic_shapes}
+        _save_several(target, path, {name: given or {} for name, given in options.items()}, written, wishes)
         return
-    specs: Any = input_spec
+    given: Any = input_spec
+    specs = specs_of(given, dynamic_shapes)
     entry, called = _entry(target, args, dict(kwargs or {}), specs, gradients=written == "python")
     save_program(
         entry.program,
@@ -108,15 +113,13 @@ def save(
 def _save_several(
     targets: Mapping[str, Any],
     path: str | os.PathLike[str],
-    args: Any,
-    kwargs: Any,
-    input_spec: Any,
+    options: Mapping[str, Any],
     written: str,
     wishes: Wishes,
 ) -> None:
+    """``options``: what `save` takes of a call, by name: of each a dict with that of every entry."""
     check_names(targets)
     check_holds_several(written)
-    options = {"args": args or {}, "kwargs": kwargs or {}, "input_spec": input_spec or {}}
     for name, given in options.items():
         if not isinstance(given, Mapping):
             raise TypeError(f"save: {name} of several entries is a dict with those of each entry, not {given!r}")
@@ -126,7 +129,7 @@ def _save_several(
 
     def capture(name: str, changing: AbstractSet[Source] = frozenset()) -> Entry:
         given, keywords = options["args"].get(name, ()), dict(options["kwargs"].get(name, {}))
-        spec = options["input_spec"].get(name)
+        spec = specs_of(options["input_spec"].get(name), options["dynamic_shapes"].get(name))
         return _entry(targets[name], given, keywords, spec, gradients=False, changing=changing)[0]
 
     entries = {name: capture(name) for name in targets}
@@ -138,7 +141,7 @@ def _entry(
     target: Any,
     args: Any,
     kwargs: dict[str, Any],
-    input_spec: Specs | None,
+    specs: Specs | None,
     *,
     gradients: bool,
     changing: AbstractSet[Source] = frozenset(),
@@ -156,7 +159,7 @@ def _entry(
     _check_target(target)
 
     def capture() -> Program:
-        return captured(target, arguments, kwargs, input_spec, None, Options(for_calls=False), changing)
+        return captured(target, arguments, kwargs, specs, None, Options(for_calls=False), changing)
 
     receiver = _receiver(target)
     with contextlib.nullcontext() if gradients else torch.no_grad():

@@ -45,7 +45,7 @@ class Static(StaticFunction[Any, Any]):
         self._spec = input_spec
         self._front_end = SOURCE
         self._options = options
-        self._varying = Varying()
+        self._varying = Varying(options.dynamic)
         self._made_with = (original, input_spec, backend, options, cache_size, check)
         SETTINGS.static_functions.add(self)
         super().__init__(
@@ -96,6 +96,7 @@ class Static(StaticFunction[Any, Any]):
     def _learn_what_varies(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Look for what keeps the programs so far from fitting a call."""
         self._varying.learn(self._cache.alike(args, kwargs), args, kwargs)
+        self._varying.look_at(args, kwargs)
 
     @presenting
     def get_program(self, /, *args: Any, **kwargs: Any) -> Program:

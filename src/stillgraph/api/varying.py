@@ -10,12 +10,14 @@ import torch
 
 from stillgraph.core.lookup import is_exactly
 from stillgraph.core.parcel import opened
+from stillgraph.program.dynamic_shapes import Marks
 from stillgraph.program.guards import ConstantGuard, FactGuard, Guard, SizeGuard, TensorGuard
 from stillgraph.program.program import Program
 from stillgraph.program.sources import Argument, Cell, Item, Source
 from stillgraph.runtime.calls.cache import CapturedCall
 from stillgraph.runtime.guards.explaining import failing
 from stillgraph.runtime.native.function_writer import read_source
+from stillgraph.trace.guards.argument_structure import parts_at
 
 Args = Sequence[Any]
 Kwargs = Mapping[str, Any]
@@ -26,7 +28,8 @@ class Varying:
     """Numbers and sizes that differ between calls.
 
     Attributes:
-        is_open: whether sizes, and whole numbers among the arguments, may become inputs.
+        dynamic: whether sizes, and whole numbers among the arguments, become inputs of the first program already, or
+            never; by default they do when they are seen to differ.
         takes_any: whether any number may: variables around functions, most of which are settings, and 0 and 1, most of
             which are switches.
         place_of: where the tensor of a guard is, as a capture names it; None if its sizes are not opened.
@@ -36,7 +39,7 @@ class Varying:
         fixed: those of which some program takes one size alone.
     """
 
-    is_open: bool = True
+    dynamic: bool | None = None
     takes_any: bool = False
     place_of: Callable[[Source], Source | None] = lambda source: source
     numbers: set[Source] = field(default_factory=set)
@@ -78,7 +81,7 @@ class Varying:
 
     def _open(self, guard: TensorGuard, args: Args, kwargs: Kwargs) -> Iterator[tuple[Source, int]]:
         """The dimensions of a tensor that may become inputs, if it differs from a guard in these alone."""
-        place = self.place_of(guard.source) if self.is_open else None
+        place = self.place_of(guard.source) if self.dynamic is not False else None
         if place is not None:
             found = differing_sizes(guard, args, kwargs)
             yield from ((place, dim) for dim in found if (place, dim) not in self.fixed)
@@ -92,7 +95,24 @@ class Varying:
         if isinstance(guard.source, Cell):
             return False
         given = read_source(guard.source, tuple(args), dict(kwargs))
-        return type(given) is not int or (self.is_open and type(guard.value) is int and min(given, guard.value) > 1)
+        if self.dynamic is False or type(given) is not int or type(guard.value) is not int:
+            return type(given) is not int
+        return min(given, guard.value) > 1
+
+    def look_at(self, args: Args, kwargs: Kwargs) -> None:
+        """Take in what is said of the arguments of a call: by `dynamic`, and by marks on tensors."""
+        passed: list[tuple[int | str, Any]] = [*enumerate(args), *kwargs.items()]
+        given: list[tuple[Any, Source]] = [(value, Argument(key)) for key, value in passed]
+        for value, source in given:
+            if isinstance(value, torch.Tensor):
+                marks = Marks.of(value)
+                self.fixed |= {(source, dim) for dim in marks.static}
+                found = range(value.dim()) if self.dynamic else marks.maybe
+                self.sizes.setdefault(source, set()).update(d for d in found if (source, d) not in self.fixed)
+            elif self.dynamic and type(value) is int and value > 1:
+                self.numbers.add(source)
+            elif not isinstance(value, torch.nn.Module):
+                given.extend(parts_at(value, source) or ())
 
     def inputs(self) -> set[Source]:
         """The numbers that are to be inputs of the next program."""
