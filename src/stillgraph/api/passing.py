@@ -168,14 +168,11 @@ class Passing:
         return len(self.closed) + len(self.unread) > before
 
 
-def out_of_parcel(source: Source) -> Source | None:
-    """Where an argument is, or what one holds, if no parcel is around it; None for anything else."""
+def out_of_parcel(source: Source) -> Source:
+    """Where something is when no parcel is around an argument."""
     if isinstance(source, Attribute) and isinstance(source.base, Argument) and is_parcels(source.name):
         return source.base
-    if isinstance(source, (Item, Attribute)):
-        base = out_of_parcel(source.base)
-        return None if base is None else replace(source, base=base)
-    return source if isinstance(source, Argument) else None
+    return replace(source, base=out_of_parcel(source.base)) if isinstance(source, (Item, Attribute)) else source
 
 
 def unpacking(original: Callable[..., Any]) -> Callable[..., Any]:

@@ -11,6 +11,7 @@ import torch
 from stillgraph.core.lookup import is_exactly
 from stillgraph.core.parcel import opened
 from stillgraph.program.dynamic_shapes import Marks
+from stillgraph.program.facts.facts import dense_order
 from stillgraph.program.guards import ConstantGuard, FactGuard, Guard, SizeGuard, TensorGuard
 from stillgraph.program.program import Program
 from stillgraph.program.sources import Argument, Cell, Item, Source
@@ -32,7 +33,7 @@ class Varying:
             never; by default they do when they are seen to differ.
         takes_any: whether any number may: variables around functions, most of which are settings, and 0 and 1, most of
             which are switches.
-        place_of: where the tensor of a guard is, as a capture names it; None if its sizes are not opened.
+        place_of: where the tensor of a guard is, as the next capture names it.
         numbers: where numbers are that differ.
         constant: those of which some program needs the value.
         sizes: the dimensions that differ, by tensor.
@@ -41,7 +42,7 @@ class Varying:
 
     dynamic: bool | None = None
     takes_any: bool = False
-    place_of: Callable[[Source], Source | None] = lambda source: source
+    place_of: Callable[[Source], Source] = lambda source: source
     numbers: set[Source] = field(default_factory=set)
     constant: set[Source] = field(default_factory=set)
     sizes: dict[Source, set[int]] = field(default_factory=dict)
@@ -81,10 +82,9 @@ class Varying:
 
     def _open(self, guard: TensorGuard, args: Args, kwargs: Kwargs) -> Iterator[tuple[Source, int]]:
         """The dimensions of a tensor that may become inputs, if it differs from a guard in these alone."""
-        place = self.place_of(guard.source) if self.dynamic is not False else None
-        if place is not None:
-            found = differing_sizes(guard, args, kwargs)
-            yield from ((place, dim) for dim in found if (place, dim) not in self.fixed)
+        place = self.place_of(guard.source)
+        found = [] if self.dynamic is False else differing_sizes(guard, args, kwargs)
+        yield from ((place, dim) for dim in found if (place, dim) not in self.fixed)
 
     def _may_vary(self, guard: ConstantGuard, args: Args, kwargs: Kwargs) -> bool:
         """Whether a number that differs between calls may be an input of a program."""
@@ -137,14 +137,27 @@ def differing_sizes(guard: TensorGuard, args: Args, kwargs: Kwargs) -> list[int]
         value = read_source(guard.source, tuple(args), dict(kwargs))
     except Exception:  # of any kind: reading may run the user's code
         return []
-    if not isinstance(value, torch.Tensor) or value.dim() != len(guard.shape) or not value.is_contiguous():
+    if not isinstance(value, torch.Tensor) or value.dim() != len(guard.shape):
         return []
-    if (guard.dtype, guard.requires_grad) != (value.dtype, value.requires_grad):
+    same = (guard.dtype, guard.requires_grad) == (value.dtype, value.requires_grad)
+    if not same or not _is_laid_out_alike(guard, value):
         return []
     sizes = [*enumerate(zip(guard.shape, value.shape))]
     if any(was is not None and was != now and min(was, now) <= 1 for _, (was, now) in sizes):
         return []
     return [number for number, (was, now) in sizes if was is not None and was != now]
+
+
+def _is_laid_out_alike(guard: TensorGuard, value: torch.Tensor) -> bool:
+    """Whether a tensor's strides are those of a guard, or differ as the sizes do."""
+    if value.layout is not torch.strided or guard.strides is None:
+        return value.layout is torch.strided  # what they are is a fact that another guard is on
+    if guard.strides == value.stride():
+        return True
+    if None in guard.shape:
+        return False
+    was = dense_order([size or 0 for size in guard.shape], guard.strides)
+    return was is not None and was == dense_order(value.shape, value.stride())
 
 
 def _like_it(place: Source, args: Args, kwargs: Kwargs) -> Iterator[Source]:

@@ -92,7 +92,7 @@ def _size(size: Any, found: int) -> Any:
         return None
     if isinstance(size, Dim) and type(size) is not Dim:
         message = f"dynamic_shapes has {size}, which is computed from another dimension"
-        raise refuse("SG501", message, hint="Give it a Dim of its own: the capture finds out what its sizes have to be.")
+        raise refuse("SG501", message, hint="Give it a Dim of its own: the capture finds out how they go together.")
     return size
 
 

@@ -189,6 +189,116 @@ def test_marked_as_static() -> None:
     assert program_count(static) == len(LENGTHS)
 
 
+# ---- how tensors lie in memory
+def laid_out(x: Tensor) -> tuple[Any, ...]:
+    total = x.new_zeros(())
+    for step in range(x.shape[1]):
+        total = total + x[:, step].sum()
+    return x * 2, x.stride(), x.is_contiguous(), x.transpose(0, 1).contiguous(), total
+
+
+LAYOUTS: dict[str, Callable[[int, int], Tensor]] = {
+    "rows_first": lambda b, t: random(t, b, 4).transpose(0, 1),
+    "channels_last": lambda b, t: random(b, t, 4, 3).to(memory_format=torch.channels_last),
+    "columns_first": lambda b, t: random(4, b, t).permute(1, 2, 0),
+    "of_one_column": lambda b, t: random(t, b, 1).transpose(0, 1),
+    "a_part": lambda b, t: random(b, 30, 4)[:, :t],
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_layouts(layout: str) -> None:
+    static = sg.to_static(laid_out, backend="eager")
+    for batch, length in itertools.product((2, 5, 3), LENGTHS):
+        x = LAYOUTS[layout](batch, length)
+        assert_same(laid_out(x), static(x))
+        assert static(x)[0].stride() == laid_out(x)[0].stride()
+    assert program_count(static) == 3
+
+
+def test_another_layout_is_another_program() -> None:
+    static = sg.to_static(laid_out, backend="eager")
+    for size in LENGTHS:
+        for x in (random(size, 3, 4), random(3, size, 4).transpose(0, 1)):
+            assert_same(laid_out(x), static(x))
+    assert program_count(static) == 4
+
+
+# ---- tensors that the function finds, rather than gets
+class Stateful(nn.Module):
+    """Its state has the rows of its input, after a reset."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.state: Tensor | None = None
+        self.register_buffer("seen", torch.zeros(2, 3))
+        self.parts = {"first": torch.zeros(2, 3)}
+
+    def forward(self, x: Tensor) -> tuple[Any, ...]:
+        self.seen.add_(x)
+        self.parts["first"] = self.parts["first"] + x
+        if self.state is None:
+            self.state = torch.zeros_like(x)
+        self.state = torch.tanh(self.state + x * self.state.shape[0])
+        if x.sum() > 0:
+            self.seen[0] = 7
+        return self.state, self.seen * 1, self.seen is x, self.parts["first"].shape
+
+
+@pytest.mark.parametrize("full_graph", [True, False])
+def test_state(full_graph: bool) -> None:
+    eager, model = Stateful(), Stateful()
+    static = sg.to_static(model, backend="eager", full_graph=full_graph)
+    for size in LENGTHS:
+        for each in (eager, model):
+            each.state, each.seen, each.parts["first"] = None, torch.ones(size, 3), torch.zeros(size, 3)
+        for call in range(3):
+            x = random(size, 3) * (-1) ** call
+            assert_same(eager(x), static(x))
+            assert_same(eager.seen, model.seen)
+            assert_same(eager.parts, model.parts)
+            assert_same(eager.state, model.state)
+    assert program_count(static) == 4  # with a state and without, of two rows and of any number
+
+
+class Cache(nn.Module):
+    """Keys that grow with each call."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.keys = torch.zeros(2, 1, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.keys = torch.cat([self.keys, x[:, None]], 1)
+        return (self.keys * x[:, None]).sum(-1).softmax(-1)
+
+
+@pytest.mark.parametrize("full_graph", [True, False])
+def test_a_cache_that_grows(full_graph: bool) -> None:
+    eager, static = Cache(), sg.to_static(Cache(), backend="eager", full_graph=full_graph)
+    for call in range(8):
+        x = random(2, 3) * call
+        assert_same(eager(x), static(x))
+        assert_same(eager.keys, static.keys)
+    assert program_count(static) == 3  # of a row, of two, of any number
+
+
+TABLE = [torch.zeros(2, 3)]
+
+
+def from_outside(x: Tensor) -> tuple[Any, ...]:
+    return TABLE[0].sum() * x, TABLE[0].shape, TABLE[0] is x
+
+
+@pytest.mark.parametrize("full_graph", [True, False])
+def test_a_list_of_the_modules(full_graph: bool) -> None:
+    static = sg.to_static(from_outside, backend="eager", full_graph=full_graph)
+    for size in LENGTHS:
+        TABLE[0] = random(size, 3)
+        assert_same(from_outside(random(3)), static(random(3)))
+    assert program_count(static) == 2
+
+
 # ---- declared as to torch.export
 def scaled(x: Tensor, rest: dict[str, list[Tensor]], *more: Tensor, factor: Tensor | None = None) -> Tensor:
     total = x.sum(0) + rest["parts"][0].sum(0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -16,9 +16,21 @@ def fact(name: str, tensor: torch.Tensor) -> Any:
         return FACTS[name](tensor)
 
 
+def dense_order(shape: Sequence[int], strides: Sequence[int]) -> tuple[int, ...] | None:
+    """The dimensions of a tensor from the outermost in memory to the innermost; None where there are gaps."""
+    inner_first = sorted(range(len(shape)), key=lambda dim: (strides[dim], shape[dim]))
+    step = 1
+    for dim in inner_first:
+        if strides[dim] != step:
+            return None
+        step *= shape[dim]
+    return tuple(reversed(inner_first))
+
+
 # By the name of the method or attribute; what it gives is compared with ``==``.
 FACTS: dict[str, Callable[[torch.Tensor], Any]] = {
     "is_contiguous": _T.is_contiguous,
+    "dense_order": lambda tensor: dense_order(tensor.shape, tensor.stride()),
     "layout": lambda tensor: tensor.layout,
     "is_leaf": lambda tensor: tensor.is_leaf,
     "grad_fn": lambda tensor: tensor.grad_fn is None,

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from types import CellType, FunctionType
 from typing import Any
 
+import torch
+
 from stillgraph.core.diagnostics import refuse
 from stillgraph.core.lookup import own_attributes
 from stillgraph.program.sources import Argument, Attribute, Cell, Global, Held, Item, Slot, Source, Upcoming
@@ -73,10 +75,11 @@ class Promotion:
                 self.knowledge.promote.discard(source)
                 self.knowledge.keep.add(source)  # the call itself puts it there before it changes it
                 continue
-            if not isinstance(source, Item):
-                self.places.add(self._place(source).key)
-            self._put(source, self.state(self._at(source), source))
-            self.sources.add(source)
+            self._give(source, self.state(self._at(source), source))
+
+        for source in [*self.knowledge.open_sizes]:
+            if not self._is_argument(source):
+                self._open(source)
 
         for source, element in self.knowledge.lists.items():
             grown: list[Any] = self.finder.value_at(source)
@@ -84,6 +87,28 @@ class Promotion:
             self.grown[id(grown)] = spread
             self.journal.write(ContentsPlace(grown), [spread])
         self.journal.begin()
+
+    @staticmethod
+    def _is_argument(source: Source) -> bool:
+        """Whether something is handed over, or in what is."""
+        while isinstance(source, (Item, Attribute)):
+            source = source.base
+        return isinstance(source, Argument)
+
+    def _open(self, source: Source) -> None:
+        """Put a tensor with open sizes in place of one, where the code may meet no other."""
+        value = self._at(source) if self._can_put(source) else None
+        if type(value) is not torch.Tensor:
+            del self.knowledge.open_sizes[source]
+            return
+        self._give(source, self.inputs.argument(value, source))
+
+    def _give(self, source: Source, value: Any) -> None:
+        """Let the code find an input at a source."""
+        if not isinstance(source, Item):
+            self.places.add(self._place(source).key)
+        self._put(source, value)
+        self.sources.add(source)
 
     def _is_number(self, source: Source) -> bool:
         """Whether there is a number at a source in this call too, where another can be put in its place."""
@@ -113,7 +138,7 @@ class Promotion:
                     return True
                 return name in (own_attributes(owner) or ()) and not isinstance(owner, FunctionType)
             case Slot(table=table):
-                return table == "__dict__"
+                return table in ("__dict__", "_buffers")
         return isinstance(source, (Global, Cell, Upcoming))
 
     def _place(self, source: Source) -> Place:

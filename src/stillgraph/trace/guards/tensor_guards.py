@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 
+from stillgraph.program.facts.facts import dense_order
 from stillgraph.program.guards import FactGuard, Guard, TensorGuard
 from stillgraph.program.sources import Source
 
@@ -17,13 +18,21 @@ def could_be_one(left: torch.Tensor, free: tuple[bool, ...], right: torch.Tensor
 
 
 def tensor_guards(value: torch.Tensor, source: Source, symbolic: tuple[bool, ...]) -> list[Guard]:
-    """The metadata a program relies on; where the sizes are symbolic and the layout is the plain one, that it is."""
+    """The metadata a program relies on; where strides follow from symbolic sizes, the order of dimensions in memory."""
     shape = tuple(None if s else d for s, d in zip(symbolic, value.shape))
     dense = value.layout is torch.strided
-    plain = dense and any(symbolic) and value.is_contiguous()
-    strides = tuple(value.stride()) if dense and not plain else None
+    order = _order(value) if dense and any(symbolic) else None
+    strides = tuple(value.stride()) if dense and order is None else None
     kind, dtype, device, lazy = type(value), value.dtype, value.device, (value.is_conj(), value.is_neg())
     guard = TensorGuard(source, kind, dtype, device, shape, strides, value.requires_grad, lazy)
     if not dense or (strides and not any(strides)):  # as torch says of what has no strides, or raises
         return [guard, FactGuard(source, "layout", value.layout)]
-    return [guard, FactGuard(source, "is_contiguous", True)] if plain else [guard]
+    return [guard] if order is None else [guard, FactGuard(source, *order)]
+
+
+def _order(value: torch.Tensor) -> tuple[str, object] | None:
+    """The fact that tells a tensor's strides by its sizes, if there is one."""
+    if value.is_contiguous():
+        return "is_contiguous", True
+    order = dense_order(value.shape, value.stride())
+    return None if order is None else ("dense_order", order)
