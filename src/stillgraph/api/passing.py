@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from stillgraph.api.varying import differing_sizes
+from stillgraph.api.varying import changed_sizes
 from stillgraph.bytecode.machine.parcels import is_opaque, is_plain
 from stillgraph.core.parcel import Parcel, is_parcels, opened, parcel
 from stillgraph.program.guards import (
@@ -92,7 +92,7 @@ class Passing:
         found: collections.Counter[int | str] = collections.Counter()
         for call in calls:
             differing = [guard for guard, _ in failing(call.program.guards, args, {})]
-            others = (each for each in differing if not (type(each) is TensorGuard and differing_sizes(each, args, {})))
+            others = (each for each in differing if not (type(each) is TensorGuard and changed_sizes(each, args, {})))
             keys = {root.key for each in others if (root := _root(getattr(each, "source", None))) is not None}
             found.update(key for key in keys if type(key) is int and type(args[key]) is not Parcel)
         self.kept |= {key for key, times in found.items() if key in self.spread and times >= most}

@@ -11,13 +11,13 @@ import torch
 from stillgraph.core.lookup import is_exactly
 from stillgraph.core.parcel import opened
 from stillgraph.program.dynamic_shapes import Marks
-from stillgraph.program.facts.facts import dense_order
 from stillgraph.program.guards import ConstantGuard, FactGuard, Guard, SizeGuard, TensorGuard
 from stillgraph.program.program import Program
 from stillgraph.program.sources import Argument, Cell, Item, Source
 from stillgraph.runtime.calls.cache import CapturedCall
 from stillgraph.runtime.guards.explaining import failing
 from stillgraph.runtime.native.function_writer import read_source
+from stillgraph.runtime.native.tensor_checks import differing_sizes
 from stillgraph.trace.guards.argument_structure import parts_at
 
 Args = Sequence[Any]
@@ -83,7 +83,7 @@ class Varying:
     def _open(self, guard: TensorGuard, args: Args, kwargs: Kwargs) -> Iterator[tuple[Source, int]]:
         """The dimensions of a tensor that may become inputs, if it differs from a guard in these alone."""
         place = self.place_of(guard.source)
-        found = [] if self.dynamic is False else differing_sizes(guard, args, kwargs)
+        found = [] if self.dynamic is False else changed_sizes(guard, args, kwargs)
         yield from ((place, dim) for dim in found if (place, dim) not in self.fixed)
 
     def _may_vary(self, guard: ConstantGuard, args: Args, kwargs: Kwargs) -> bool:
@@ -131,33 +131,14 @@ class Varying:
                 self.fixed |= {(guard.source, dim) for dim in fixed}
 
 
-def differing_sizes(guard: TensorGuard, args: Args, kwargs: Kwargs) -> list[int]:
-    """The dimensions of a tensor that are others than in a program, if nothing else is; 0 and 1 do not count."""
+def changed_sizes(guard: TensorGuard, args: Args, kwargs: Kwargs) -> list[int]:
+    """The dimensions of a tensor that are others than in a program, if nothing else is; 0 and 1 are not for others."""
     try:
         value = read_source(guard.source, tuple(args), dict(kwargs))
+        found = differing_sizes(guard, value)
     except Exception:  # of any kind: reading may run the user's code
         return []
-    if not isinstance(value, torch.Tensor) or value.dim() != len(guard.shape):
-        return []
-    same = (guard.dtype, guard.requires_grad) == (value.dtype, value.requires_grad)
-    if not same or not _is_laid_out_alike(guard, value):
-        return []
-    sizes = [*enumerate(zip(guard.shape, value.shape))]
-    if any(was is not None and was != now and min(was, now) <= 1 for _, (was, now) in sizes):
-        return []
-    return [number for number, (was, now) in sizes if was is not None and was != now]
-
-
-def _is_laid_out_alike(guard: TensorGuard, value: torch.Tensor) -> bool:
-    """Whether a tensor's strides are those of a guard, or differ as the sizes do."""
-    if value.layout is not torch.strided or guard.strides is None:
-        return value.layout is torch.strided  # what they are is a fact that another guard is on
-    if guard.strides == value.stride():
-        return True
-    if None in guard.shape:
-        return False
-    was = dense_order([size or 0 for size in guard.shape], guard.strides)
-    return was is not None and was == dense_order(value.shape, value.stride())
+    return [] if any(min(guard.shape[dim] or 0, value.shape[dim]) < 2 for dim in found) else found
 
 
 def _like_it(place: Source, args: Args, kwargs: Kwargs) -> Iterator[Source]:

@@ -15,7 +15,9 @@ from stillgraph.program.outputs import Constant
 from stillgraph.program.program import Program
 from stillgraph.runtime.calls import growing
 from stillgraph.runtime.guards.checking import Check
-from stillgraph.runtime.guards.explaining import failures
+from stillgraph.runtime.guards.explaining import failing, failures
+from stillgraph.runtime.guards.kinds.kind import Kind
+from stillgraph.runtime.guards.kinds.table import kind_of
 from stillgraph.runtime.native.results import Finish, compile_result
 from stillgraph.runtime.native.so_far import found_in
 
@@ -208,6 +210,14 @@ class ProgramCache:
         differ = "its number of arguments, or their names, differ from those of the calls so far"
         return self._named(min((found for found in reasons if found), key=len, default=[differ])[0])
 
+    @staticmethod
+    def _advice(calls: list[CapturedCall], structure: Structure, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
+        """What may be done where every call is captured anew."""
+        similar = [call for call in calls if call.structure == structure]
+        broken = [[guard for guard, _ in failing(call.program.guards, args, kwargs)] for call in similar]
+        closest = min((found for found in broken if found), key=len, default=None)
+        return Kind.advice if closest is None else kind_of(closest[0]).advice
+
     def _named(self, sentence: str) -> str:
         """A sentence with the parameters' names for ``args[0]``, ``args[1]``."""
 
@@ -263,5 +273,5 @@ class ProgramCache:
         return (
             f"{self.name} already has {self.size} programs and needs one more, so the least recently used is dropped: "
             f"{self._difference(calls, new.structure, args, kwargs)}. Where that keeps changing, every call is "
-            "captured anew: pass a tensor (of values that form a list, torch.stack of them), or raise cache_size."
+            f"captured anew: {self._advice(calls, new.structure, args, kwargs)}, or raise cache_size."
         )

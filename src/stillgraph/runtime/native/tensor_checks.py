@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
+import torch
+
+from stillgraph.program.facts.facts import dense_order
 from stillgraph.program.guards import TensorGuard
 
 
@@ -37,6 +40,15 @@ def native_tensor_check(
 
 def tensor_holds(guard: TensorGuard, value: Any) -> bool:
     """Whether a guard holds of a value, read through Python."""
+    return (
+        _is_of_kind(guard, value)
+        and all(known is None or known == size for known, size in zip(guard.shape, value.shape, strict=True))
+        and (guard.strides is None or value.stride() == guard.strides)
+    )
+
+
+def _is_of_kind(guard: TensorGuard, value: Any) -> bool:
+    """Whether a guard holds of a value but for sizes and strides."""
     kind: type = type(value)
     return (
         kind is guard.type
@@ -44,10 +56,27 @@ def tensor_holds(guard: TensorGuard, value: Any) -> bool:
         and value.device == guard.device
         and value.requires_grad is guard.requires_grad
         and len(value.shape) == len(guard.shape)
-        and all(known is None or known == size for known, size in zip(guard.shape, value.shape, strict=True))
-        and (guard.strides is None or value.stride() == guard.strides)
         and (value.is_conj(), value.is_neg()) == guard.lazy
     )
+
+
+def differing_sizes(guard: TensorGuard, value: Any) -> list[int]:
+    """The dimensions of which the size is another one than a guard says, if that is all that is to be said."""
+    if not _is_of_kind(guard, value) or not _is_laid_out_alike(guard, value):
+        return []
+    return [dim for dim, (was, now) in enumerate(zip(guard.shape, value.shape)) if was is not None and was != now]
+
+
+def _is_laid_out_alike(guard: TensorGuard, value: torch.Tensor) -> bool:
+    """Whether a tensor's strides are those of a guard, or differ as the sizes do."""
+    if value.layout is not torch.strided or guard.strides is None:
+        return value.layout is torch.strided  # a guard of its own is on how it lies in memory
+    if guard.strides == value.stride():
+        return True
+    if None in guard.shape:
+        return False
+    was = dense_order([size or 0 for size in guard.shape], guard.strides)
+    return was is not None and was == dense_order(value.shape, value.stride())
 
 
 def never(*_: Any) -> bool:

@@ -13,7 +13,7 @@ from stillgraph.program.sources import Source
 from stillgraph.runtime.guards.kinds.kind import Kind, Read, Stage
 from stillgraph.runtime.guards.words import expected_tensor, shown
 from stillgraph.runtime.native.function_writer import FunctionWriter
-from stillgraph.runtime.native.tensor_checks import TensorCheck, tensor_holds
+from stillgraph.runtime.native.tensor_checks import TensorCheck, differing_sizes, tensor_holds
 
 
 class OfTensors(Kind[TensorGuard]):
@@ -21,6 +21,7 @@ class OfTensors(Kind[TensorGuard]):
 
     cost = 6
     stage = Stage.TENSORS
+    advice = "declare the dimensions that differ (input_spec, dynamic_shapes), and an error says what needs one size"
 
     def write(self, guards: Sequence[TensorGuard], writer: FunctionWriter) -> None:
         tensors = ", ".join([writer.read(guard.source) for guard in guards])
@@ -29,7 +30,13 @@ class OfTensors(Kind[TensorGuard]):
 
     def why(self, guard: TensorGuard, read: Read) -> str | None:
         value = read(guard.source)
-        return None if tensor_holds(guard, value) else f"{expected_tensor(guard)}, but is {shown(value, guard)}"
+        if tensor_holds(guard, value):
+            return None
+        sizes = differing_sizes(guard, value)
+        if not sizes:
+            return f"{expected_tensor(guard)}, but is {shown(value, guard)}"
+        expected = " and ".join([f"{guard.source}.shape[{dim}] should be {guard.shape[dim]}" for dim in sizes])
+        return f"{expected}, but the shape is {tuple(value.shape)}"
 
 
 class OfFacts(Kind[FactGuard]):
