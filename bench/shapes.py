@@ -13,8 +13,8 @@ import logging
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +39,7 @@ from stillgraph.demo.gpt2 import GreedyDecoder
 from tests.cases.harness import program_count
 
 BATCHES, LENGTHS = (2, 5, 3), range(2, 22)
+CALLS = len(BATCHES) * len(LENGTHS)
 
 
 class Recurrent(nn.Module):
@@ -81,16 +82,18 @@ def subjects() -> list[Subject]:
         vocab_size=50, hidden_size=32, num_hidden_layers=2, num_attention_heads=2, intermediate_size=64,
         max_position_embeddings=64, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0,
     )  # fmt: skip
-    gpt2 = GPT2Config(vocab_size=50, n_embd=32, n_layer=2, n_head=2, n_positions=64, use_cache=False)
+    gpt2 = GPT2Config(
+        vocab_size=50, n_embd=32, n_layer=2, n_head=2, n_positions=64, use_cache=False, bos_token_id=1, eos_token_id=2
+    )
     return [
         Subject("a step per row", Recurrent, _normal(8), trains=True),
         Subject("adaptive computation", AdaptiveRNN, lambda batch, length: torch.randn(length, batch, 3), trains=True),
         Subject("BERT", lambda: BertForPreTraining(bert), _words(50), trains=True),
         Subject("greedy decoding by GPT-2", lambda: GreedyDecoder(GPT2LMHeadModel(gpt2), 3, 24).eval(), _words(50)),
         Subject("a growing decoder", GrowingDecoder, _words(30)),
-        Subject("a decoder with a static cache", StaticCacheDecoder, lambda batch, length: _words(40)(batch * length, 1)[:, 0]),
+        Subject("a decoder with a static cache", StaticCacheDecoder, lambda b, length: _words(40)(b * length, 1)[:, 0]),
         Subject("early exit", EarlyExit, lambda batch, length: torch.randn(batch * length, 32)),
-        Subject("mixture of experts", MixtureOfExperts, lambda batch, length: torch.randn(batch * length, 16), trains=True),
+        Subject("mixture of experts", MixtureOfExperts, lambda b, length: torch.randn(b * length, 16), trains=True),
         Subject("cube root", lambda: cube_root, lambda batch, length: torch.rand(batch, length) * 9 + 1),
     ]
 
@@ -153,16 +156,44 @@ def _floats(value: Any) -> list[Tensor]:
     return [each for part in parts for each in _floats(part)]
 
 
-def measured(subject: Subject, contender: Contender, expected: list[Any]) -> dict[str, Any]:
-    begin = time.perf_counter()
-    found = outcomes(subject, contender.function)
-    right, last = 0, 0.0
-    for number, each in enumerate(expected):
-        at = time.perf_counter()
-        right += same(each, next(found))
-        last += time.perf_counter() - at if number >= len(expected) - len(LENGTHS) else 0.0
-    seconds = time.perf_counter() - begin
-    return {"programs": contender.programs(), "seconds": seconds, "last": last, "right": right, "of": len(expected)}
+@dataclass
+class Figures:
+    """What was seen of a contender."""
+
+    programs: int = 0
+    seconds: float = 0.0
+    last: float = 0.0  # seconds of the calls of the last batch size, by when there should be nothing new
+    right: int = 0
+    error: str = ""
+
+    def cells(self) -> list[str]:
+        """For the table."""
+        if self.error:
+            return [self.error]
+        return [str(self.programs), f"{self.seconds:.2f}", f"{self.last:.3f}", f"{self.right} of {CALLS}"]
+
+
+def measured(subject: Subject, contenders: Mapping[str, Contender]) -> dict[str, Figures]:
+    """Call all contenders in turn, shape by shape; the first is eager PyTorch."""
+    figures = {name: Figures() for name in contenders}
+    calls = {name: outcomes(subject, each.function) for name, each in contenders.items()}
+    for number in range(CALLS):
+        expected = None
+        for name, running in calls.items():
+            at = time.perf_counter()
+            try:
+                found = next(running)
+            except Exception as error:  # of any kind: a contender's
+                figures[name].error = figures[name].error or f"{type(error).__name__}: {error}".split("\n")[0][:80]
+                continue
+            elapsed = time.perf_counter() - at
+            figures[name].seconds += elapsed
+            figures[name].last += elapsed if number >= CALLS - len(LENGTHS) else 0.0
+            expected = found if expected is None else expected
+            figures[name].right += same(expected, found)
+    for name, contender in contenders.items():
+        figures[name].programs = contender.programs()
+    return figures
 
 
 @click.command()
@@ -178,24 +209,16 @@ def main(backend: str, json_path: Path | None, only: tuple[str, ...]) -> None:
     for subject in subjects():
         if only and not subject.name.startswith(only):
             continue
-        expected = [*outcomes(subject, _made(subject))]
         contenders = {
-            "stillgraph": lambda s=subject: ours(s, backend, full_graph=True),
-            "stillgraph, full_graph=False": lambda s=subject: ours(s, backend, full_graph=False),
-            "torch.compile": lambda s=subject: dynamos(s, backend),
-            "eager": lambda s=subject: Contender(_made(s), lambda: 0),
+            "eager": Contender(_made(subject), lambda: 0),
+            "stillgraph": ours(subject, backend, full_graph=True),
+            "stillgraph, full_graph=False": ours(subject, backend, full_graph=False),
+            "torch.compile": dynamos(subject, backend),
         }
-        for name, make in contenders.items():
-            try:
-                found = measured(subject, make(), expected)
-            except Exception as error:  # of any kind: a contender's
-                found = {"error": f"{type(error).__name__}: {error}".split("\n")[0][:90]}
-            results[f"{subject.name}, {name}"] = found
-            cells = [found["error"]] if "error" in found else [
-                str(found["programs"]), f"{found['seconds']:.2f}", f"{found['last']:.3f}", f"{found['right']} of {found['of']}",
-            ]  # fmt: skip
-            table.add_row(subject.name, name, *cells)
-            print(subject.name, name, *cells, sep=", ", flush=True)
+        for name, found in measured(subject, contenders).items():
+            results[f"{subject.name}, {name}"] = asdict(found)
+            table.add_row(subject.name, name, *found.cells())
+            print(subject.name, name, *found.cells(), sep=", ", flush=True)
     console.print(machine(), table)
     write_json(json_path, results)
 

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 import torch
 
 from stillgraph.core.parcel import opened, without_parcels
-from stillgraph.program.guards import TensorGuard
-from stillgraph.program.input_spec import InputSpec
-from stillgraph.program.program import Program
-from stillgraph.program.sources import Argument
 from stillgraph.runtime.calls import growing
+from stillgraph.runtime.calls.advice import advice
 from stillgraph.runtime.calls.cache import ProgramCache
 
 MOST_DROPPED = 8
@@ -66,52 +62,4 @@ def why_beyond(cache: ProgramCache, is_entry: bool) -> str:
     reason = without_parcels(cache.reasons[0])
     if grows is not None:
         return f"{reason}. Write to the list without reading it in the same call, or keep a tensor of fixed size"
-    spec = _open_spec(cache.programs[0], cache.programs[1:]) if is_entry else None
-    hint = advice_on(reason)
-    if spec is not None:
-        hint = f"Leave its sizes open, with {spec} in input_spec"
-    return f"each call needs another program: {reason}. {hint}"
-
-
-def advice_on(reason: str) -> str:
-    """What to do where a program is made for each call, by the sentence on what differs.
-
-    `runtime/guards/explaining.py` writes these sentences.
-    """
-    return next(advice for pattern, advice in _ADVICE if re.search(pattern, reason))
-
-
-_TENSOR = r"\w+ \w+\[[^]]*\] on "
-_ADVICE = (
-    (
-        f"should be {_TENSOR}.*, but is {_TENSOR}",
-        "Pass tensors of few shapes and dtypes, padded say, or raise cache_size",
-    ),
-    (
-        "should be the same|are the same object|should run the code of",
-        "Pass the same object in each call, or what is needed of it, or raise cache_size",
-    ),
-    (
-        r"^len\(|^the keys of| the key |should (not )?hold",
-        "Pass as many entries in each call, or a tensor in their place, or raise cache_size",
-    ),
-    (
-        r"should be an? .*, but is an? |should be .* \(\w+\), but is .* \(\w+\)$|, but is " + _TENSOR,
-        "Pass one type of value there, or have a function for each, or raise cache_size",
-    ),
-    ("", "Pass what changes as a tensor, keep it out of the function, or raise cache_size"),
-)
-
-
-def _open_spec(newest: Program, others: Sequence[Program]) -> InputSpec | None:
-    """What leaves open the sizes by which the first argument that is a tensor differs; None where they do not."""
-    theirs = [each for program in others for each in program.guards if isinstance(each, TensorGuard)]
-    for guard in newest.guards:
-        if not isinstance(guard, TensorGuard) or not isinstance(guard.source, Argument):
-            continue
-        like = [each.shape for each in theirs if (each.source, each.dtype) == (guard.source, guard.dtype)]
-        like = [each for each in like if len(each) == len(guard.shape)]
-        shape = [size if {size}.issuperset(sizes) else None for size, *sizes in zip(guard.shape, *like)]
-        if shape != [*guard.shape]:
-            return InputSpec(shape, guard.dtype)
-    return None
+    return f"each call needs another program: {reason}. {advice(reason, cache.programs if is_entry else ())}"

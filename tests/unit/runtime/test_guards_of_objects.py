@@ -314,7 +314,7 @@ def test_what_a_reference_refers_to() -> None:
         (
             tensor_guard(X, BASE, shape=(None, 4)),
             torch.zeros(3, 5),
-            "args[0] should be Tensor float32[?, 4] on cpu, but is Tensor float32[3, 5] on cpu",
+            "args[0].shape[1] should be 4, but the shape is (3, 5)",
         ),
         (
             tensor_guard(X, BASE, strides=(4, 1)),

@@ -14,10 +14,9 @@ from stillgraph.program.exceptions import take_left
 from stillgraph.program.outputs import Constant
 from stillgraph.program.program import Program
 from stillgraph.runtime.calls import growing
+from stillgraph.runtime.calls.advice import advice
 from stillgraph.runtime.guards.checking import Check
-from stillgraph.runtime.guards.explaining import failing, failures
-from stillgraph.runtime.guards.kinds.kind import Kind
-from stillgraph.runtime.guards.kinds.table import kind_of
+from stillgraph.runtime.guards.explaining import failures
 from stillgraph.runtime.native.results import Finish, compile_result
 from stillgraph.runtime.native.so_far import found_in
 
@@ -210,14 +209,6 @@ class ProgramCache:
         differ = "its number of arguments, or their names, differ from those of the calls so far"
         return self._named(min((found for found in reasons if found), key=len, default=[differ])[0])
 
-    @staticmethod
-    def _advice(calls: list[CapturedCall], structure: Structure, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
-        """What may be done where every call is captured anew."""
-        similar = [call for call in calls if call.structure == structure]
-        broken = [[guard for guard, _ in failing(call.program.guards, args, kwargs)] for call in similar]
-        closest = min((found for found in broken if found), key=len, default=None)
-        return Kind.advice if closest is None else kind_of(closest[0]).advice
-
     def _named(self, sentence: str) -> str:
         """A sentence with the parameters' names for ``args[0]``, ``args[1]``."""
 
@@ -270,8 +261,9 @@ class ProgramCache:
     def _what_keeps_changing(
         self, calls: list[CapturedCall], new: CapturedCall, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> str:
+        reason = self._difference(calls, new.structure, args, kwargs)
+        programs = [each.program for each in (new, *calls) if each.structure == new.structure]
         return (
             f"{self.name} already has {self.size} programs and needs one more, so the least recently used is dropped: "
-            f"{self._difference(calls, new.structure, args, kwargs)}. Where that keeps changing, every call is "
-            f"captured anew: {self._advice(calls, new.structure, args, kwargs)}, or raise cache_size."
+            f"{reason}. Where that keeps changing, every call is captured anew. {advice(reason, programs)}."
         )

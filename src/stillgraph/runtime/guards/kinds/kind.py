@@ -37,12 +37,10 @@ class Kind(Generic[G]):
     Attributes:
         cost: the place among the guards on one source; the cheap ones are checked first.
         stage: when a guard is checked that is not on arguments alone.
-        advice: what may be done where no such guard holds of many calls in a row.
     """
 
     cost = 1
     stage = Stage.OBJECTS
-    advice = "pass a tensor (of values that form a list, torch.stack of them)"
 
     def sources(self, guard: G) -> Sequence[Source]:
         """The places of which a guard speaks."""

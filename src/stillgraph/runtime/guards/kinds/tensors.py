@@ -21,7 +21,6 @@ class OfTensors(Kind[TensorGuard]):
 
     cost = 6
     stage = Stage.TENSORS
-    advice = "declare the dimensions that differ (input_spec, dynamic_shapes), and an error says what needs one size"
 
     def write(self, guards: Sequence[TensorGuard], writer: FunctionWriter) -> None:
         tensors = ", ".join([writer.read(guard.source) for guard in guards])
