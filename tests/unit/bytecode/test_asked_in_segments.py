@@ -81,11 +81,21 @@ class Rotary(nn.Module):
 def test_a_helper_with_a_cache_does_not_end_a_program() -> None:
     torch.manual_seed(0)
     model = Rotary()
-    static = sg.to_static(model, full_graph=False, strict=True, backend="eager")
+    static = sg.to_static(model, full_graph=False, strict=True, backend="eager", dynamic=False)
     for shape in ((2, 3), (2, 3), (4, 3)):
         x = torch.randn(shape)
         assert torch.equal(static(x), model(x))
     assert static.forward.explain().breaks == ()
+
+
+def test_a_helper_with_a_cache_that_is_given_a_size_is_pythons() -> None:
+    torch.manual_seed(0)
+    model = Rotary()
+    static = sg.to_static(model, full_graph=False, strict=True, backend="eager")
+    for rows in (2, 3, 4, 5, 6, 7):
+        x = torch.randn(rows, 3)
+        assert torch.equal(static(x), model(x))
+    assert static.forward.cache_info().programs == 6  # two of each segment
 
 
 def test_what_a_cached_function_does_is_done_once() -> None:
