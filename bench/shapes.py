@@ -141,7 +141,8 @@ def outcomes(subject: Subject, function: Any) -> Iterator[Any]:
         x = subject.call(batch, length)
         if not subject.trains:
             with torch.no_grad():
-                yield copy.deepcopy(function(x))
+                value = function(x)
+            yield copy.deepcopy(value)
             continue
         function.zero_grad()
         value = function(x)

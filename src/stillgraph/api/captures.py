@@ -50,11 +50,13 @@ def capture_call(
     is_kept: bool = False,
     front_end: FrontEnd = SOURCE,
     open_sizes: Mapping[Source, AbstractSet[int]] = MappingProxyType({}),
+    lessons: dict[str, Any] | None = None,
 ) -> Program:
     """Capture a call of any callable.
 
     ``is_kept``: the program is for other calls than this one, so what ``spec`` leaves open has to be open in it.
-    ``open_sizes``: dimensions of arguments that are open as well.
+    ``open_sizes``: dimensions of tensors that are open as well.
+    ``lessons``: what earlier captures of the function have found out, to which this one adds.
     """
     function, args = function_of(target, args)
     _check_length(spec, function, args)
@@ -62,7 +64,7 @@ def capture_call(
         with StaticFunction.captures.capture(), SETTINGS.logbook.capturing(function) as captured:
             dims: dict[Source, tuple[Dim | None, ...]] = {}
             symbolic = _symbolic_dims(_declared(spec, function, args), function, dims, is_kept)
-            varying = changing, watch, open_sizes
+            varying = changing, watch, open_sizes, lessons
             program = capture(function, args, kwargs, front_end, symbolic, options, name, call, *varying)
             if dims:
                 told = () if is_kept else declared_guards(dims, program.guards)  # files check what was declared

@@ -46,6 +46,7 @@ class Static(StaticFunction[Any, Any]):
         self._front_end = SOURCE
         self._options = options
         self._varying = Varying(options.dynamic)
+        self._lessons: dict[str, Any] = {}  # what captures have found out about the code
         self._made_with = (original, input_spec, backend, options, cache_size, check)
         SETTINGS.static_functions.add(self)
         super().__init__(
@@ -89,6 +90,7 @@ class Static(StaticFunction[Any, Any]):
             watch=watch,
             front_end=self._front_end,
             open_sizes=self._varying.sizes,
+            lessons=self._lessons,
         )
         self._varying.note(program)
         return program

@@ -42,6 +42,7 @@ def capture(
     changing: AbstractSet[Source] = frozenset(),
     watch: Watch | None = None,
     open_sizes: Mapping[Source, AbstractSet[int]] = MappingProxyType({}),
+    lessons: dict[str, Any] | None = None,
 ) -> Program:
     """Capture ``function(*args, **kwargs)``.
 
@@ -57,13 +58,14 @@ def capture(
             other ways than by value.
         watch: takes down what the capture does; what it holds afterwards also tells of a capture that failed.
         open_sizes: dimensions of tensors that differ from call to call: symbolic, unless the code takes one size.
+        lessons: what earlier captures of the function have found out about its code; this one adds to it.
 
     Raises:
         CaptureError: the function cannot become one program.
         Exception: what the function itself raises whatever its tensors hold.
     """
     differing = {source: frozenset(dims) for source, dims in open_sizes.items()}
-    knowledge = Knowledge(promote=set(changing), changing=set(changing), open_sizes=differing)
+    knowledge = Knowledge(promote=set(changing), changing=set(changing), open_sizes=differing, **(lessons or {}))
     watch = watch or Watch()
     for _ in range(_MAX_ATTEMPTS):
         watch.begin()
@@ -74,7 +76,10 @@ def capture(
             attempt = CaptureAttempt(function, args, kwargs, front_end, symbolic_dims, options, knowledge, watch)
             # What code that is not rewritten sets there ends with the attempt: it could not be undone without a token.
             with attempt.session.depth.raised():
-                return copy_context().run(attempt.run, name, call)
+                program = copy_context().run(attempt.run, name, call)
+            if lessons is not None:
+                lessons.update(knowledge.of_code())
+            return program
         except Restart as restart:
             knowledge.learn(restart)
             let_go(restart, of_all=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import CodeType, MappingProxyType
@@ -42,6 +43,10 @@ class Knowledge:
     changing: set[Source] = field(default_factory=set)  # of `promote`: numbers that only differed from call to call
     open_sizes: dict[Source, frozenset[int]] = field(default_factory=dict)  # dimensions that differed, by tensor
 
+    def of_code(self) -> dict[str, Any]:
+        """What holds of the code, whatever the call: the next capture of it begins with that."""
+        return {name: copy.copy(getattr(self, name)) for name in _OF_CODE}
+
     def learn(self, restart: Restart) -> None:
         """Add what ended an attempt."""
         lesson = _LESSONS.get(restart.kind)
@@ -64,6 +69,12 @@ class Knowledge:
         found = bool(made)
         (self.lists if self.lists else self.promote).clear()
         return found
+
+
+_OF_CODE = (
+    *("convert", "watch", "follow_methods", "convert_libraries", "watch_modules", "distributions", "tries", "acts"),
+    *("recursive", "not_tail"),
+)
 
 
 def _is_so(name: str) -> Callable[[Knowledge, Any], None]:
