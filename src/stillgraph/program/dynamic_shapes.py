@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -114,9 +114,16 @@ class Marks:
     @classmethod
     def of(cls, tensor: torch.Tensor) -> Marks:
         """Those of a tensor."""
-        with torch._C.DisableTorchFunction():
-            marked = vars(tensor)
-        return cls(*(frozenset().union(*(marked.get(name, ()) for name in names)) for names in _MARKS))
+        return cls(*(frozenset().union(*(_marked(tensor, name) for name in names)) for names in _MARKS))
+
+
+def _marked(tensor: torch.Tensor, name: str) -> Iterable[int]:
+    """The dimensions that an attribute of a tensor names. Looking for it makes no dictionary of attributes."""
+    try:
+        found: Iterable[int] = object.__getattribute__(tensor, name)
+    except AttributeError:
+        return ()
+    return found
 
 
 _MARKS = (

@@ -8,7 +8,7 @@ from contextvars import copy_context
 from types import MappingProxyType
 from typing import Any
 
-from stillgraph.core.diagnostics import CaptureError, InitialisingCall, InternalError
+from stillgraph.core.diagnostics import CaptureError, InitialisingCall, InternalError, StateLostError
 from stillgraph.core.faults import is_own, unwinds
 from stillgraph.core.tracebacks import let_go
 from stillgraph.program.facts.conclusions import without_lasting_conclusions
@@ -64,7 +64,7 @@ def capture(
         CaptureError: the function cannot become one program.
         Exception: what the function itself raises whatever its tensors hold.
     """
-    differing = {source: frozenset(dims) for source, dims in open_sizes.items()}
+    differing = {source: frozenset(dims) for source, dims in open_sizes.items() if dims}
     knowledge = Knowledge(promote=set(changing), changing=set(changing), open_sizes=differing, **(lessons or {}))
     watch = watch or Watch()
     for _ in range(_MAX_ATTEMPTS):
@@ -86,7 +86,7 @@ def capture(
         except InitialisingCall as error:
             raise at_start(error, function) from None
         except BaseException as error:  # the user's own, too: what the function raises whatever its tensors hold
-            if unwinds(error):
+            if unwinds(error) or isinstance(error, StateLostError):
                 raise
             if knowledge.keep_constant():
                 let_go(error)
