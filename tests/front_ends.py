@@ -13,7 +13,7 @@ from stillgraph.api.front_ends import BYTECODE, SOURCE
 from stillgraph.program.program import Program
 from stillgraph.trace.code.front_end import FrontEnd
 
-_CAPTURING = ("stillgraph.api.capturing", "stillgraph.api.static", "stillgraph.api.migration")
+_CAPTURING = ("stillgraph.api.later", "stillgraph.api.migration")
 
 
 def _through_bytecode(*args: Any, front_end: FrontEnd = SOURCE, **options: Any) -> Program:

@@ -10,7 +10,7 @@ from types import ModuleType, TracebackType
 from typing import Any
 
 from stillgraph.core.logs import configure
-from stillgraph.report.artefacts import Artefacts
+from stillgraph.report import later
 from stillgraph.report.logbook import Logbook
 
 _SKIP = "__stillgraph_not_to_static__"
@@ -47,7 +47,7 @@ def _from_environment() -> Settings:
             warnings.warn(str(error), RuntimeWarning, stacklevel=2)
     if os.environ.get("STILLGRAPH_ARTEFACTS"):
         try:
-            settings.logbook.keep_artefacts(Artefacts(Path(os.environ["STILLGRAPH_ARTEFACTS"])))
+            settings.logbook.keep_artefacts(later.Artefacts(Path(os.environ["STILLGRAPH_ARTEFACTS"])))
         except (ValueError, OSError) as error:
             warnings.warn(f"STILLGRAPH_ARTEFACTS: no files are written: {error}", RuntimeWarning, stacklevel=2)
     return settings

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from types import FunctionType, MappingProxyType, MethodType
@@ -18,7 +18,7 @@ from stillgraph.core.diagnostics import refuse
 from stillgraph.core.faults import is_own
 from stillgraph.core.lookup import stated, stated_signature
 from stillgraph.operators.calls.calls import call
-from stillgraph.program.dynamic_shapes import DynamicShapes, Marks
+from stillgraph.program.dynamic_shapes import DynamicShapes, Marks, Specs
 from stillgraph.program.input_spec import Dim, InputSpec
 from stillgraph.program.program import Program
 from stillgraph.program.sources import Argument, Source
@@ -29,10 +29,8 @@ from stillgraph.trace.capture.capture import capture
 from stillgraph.trace.code.compiled import original_of
 from stillgraph.trace.code.frames import show_as_written
 from stillgraph.trace.code.front_end import FrontEnd
+from stillgraph.trace.code.options import Options
 from stillgraph.trace.code.watch import Watch
-from stillgraph.trace.guards.knowledge import Options
-
-Specs = Sequence[InputSpec | None] | DynamicShapes
 
 Declared = Callable[[Source, torch.Tensor], InputSpec | None]
 

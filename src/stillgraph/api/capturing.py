@@ -10,14 +10,13 @@ from typing import Any, overload
 
 import torch
 
-from stillgraph.api.captures import Specs, capture_call
+from stillgraph.api import later
 from stillgraph.api.partial import NO_WHOLE, Partial, forget, keep, kept_of
 from stillgraph.api.static import Static
 from stillgraph.core.diagnostics import refusal
 from stillgraph.core.faults import is_fault
 from stillgraph.core.raised import line_that_raised
-from stillgraph.operators.torch.torchscript import refuse_module
-from stillgraph.program.dynamic_shapes import DynamicShapes
+from stillgraph.program.dynamic_shapes import DynamicShapes, Specs
 from stillgraph.program.facts.module_tables import entered
 from stillgraph.program.input_spec import InputSpec
 from stillgraph.program.program import Program
@@ -27,9 +26,8 @@ from stillgraph.runtime.calls.static_function import StaticFunction
 from stillgraph.runtime.calls.traced import TracedFunction
 from stillgraph.runtime.native.native import lower
 from stillgraph.runtime.native.tracebacks import presenting
-from stillgraph.trace.capture.tracer import trace as trace_call
 from stillgraph.trace.code.compiled import is_compiled
-from stillgraph.trace.guards.knowledge import Options
+from stillgraph.trace.code.options import Options
 
 
 @overload
@@ -148,7 +146,7 @@ def to_static(
     )
     if isinstance(target, torch.nn.Module):
         if full_graph and isinstance(target, torch.jit.ScriptModule):
-            raise refuse_module(target)
+            raise later.refuse_module(target)
         return _static_module(target, make)
     if isinstance(target, (MethodType, BoundStaticFunction)):
         return BoundStaticFunction(make(target.__func__), target.__self__)
@@ -270,7 +268,7 @@ def captured(
     changing: AbstractSet[Source] = frozenset(),
 ) -> Program:
     if isinstance(target, torch.jit.ScriptModule):
-        raise refuse_module(target)
+        raise later.refuse_module(target)
     if isinstance(target, torch.nn.Module):
         name = name or type(target).__name__
         input_spec = input_spec if input_spec is not None else _spec_of(target.forward)
@@ -278,7 +276,7 @@ def captured(
             target = target.forward
     spec = input_spec if input_spec is not None else _spec_of(target)
     try:
-        return capture_call(target, args, kwargs, spec, options, name, changing, is_kept=True)
+        return later.capture_call(target, args, kwargs, spec, options, name, changing, is_kept=True)
     except Exception as error:  # of any kind: what is no fault of ours goes on
         if not is_fault(error):
             raise  # the function's own, or a refusal
@@ -302,7 +300,7 @@ def trace(fn: Any, args: Sequence[Any]) -> TracedFunction:
     arguments = tuple(args) if isinstance(args, (tuple, list)) else (args,)
     target = getattr(fn, "original", fn)
     with StaticFunction.captures.capture():
-        program = trace_call(target, arguments, getattr(target, "__name__", type(target).__name__))
+        program = later.trace(target, arguments, getattr(target, "__name__", type(target).__name__))
     return TracedFunction(target, program, lower(program, None).run)
 
 

@@ -51,11 +51,6 @@ def may_pack(original: Any) -> bool:
     return isinstance(original, FunctionType) and why_left(original) is None
 
 
-def is_awaited(original: Any) -> bool:
-    """Whether `inspect` takes a function for one whose calls are awaited."""
-    return isinstance(original, (FunctionType, MethodType, functools.partial)) and inspect.iscoroutinefunction(original)
-
-
 def _behind(original: Any) -> Any:
     """What a call runs first."""
     while isinstance(original, functools.partial):

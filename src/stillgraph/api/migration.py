@@ -9,15 +9,16 @@ from typing import Any
 
 import torch
 
-from stillgraph.api.captures import Specs, capture_call, function_of
+from stillgraph.api.captures import capture_call, function_of
 from stillgraph.core.faults import unwinds
 from stillgraph.core.location import start_of
 from stillgraph.operators.torch.torchscript import class_behind, exported_methods, refuse_module
+from stillgraph.program.dynamic_shapes import Specs
 from stillgraph.report.boxes import Place, place_of
 from stillgraph.report.migration import Entry, Migration, refusal_of
 from stillgraph.report.torchscript_idioms import find_idioms, is_users, package_of
 from stillgraph.trace.code.compiled import original_of
-from stillgraph.trace.guards.knowledge import Options
+from stillgraph.trace.code.options import Options
 
 Call = tuple[tuple[Any, ...], dict[str, Any], Specs | None]
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import inspect
 from dataclasses import dataclass
-from types import FunctionType
+from types import FunctionType, MethodType
 from typing import Any
 
 import torch
 
-from stillgraph.api.left_whole import is_awaited
-from stillgraph.api.plan import Plan
+from stillgraph.api import later
 from stillgraph.api.static import Static
 from stillgraph.core.diagnostics import refuse
 from stillgraph.program.program import Program
@@ -21,7 +21,7 @@ from stillgraph.runtime.calls.cache import CacheInfo
 from stillgraph.runtime.native.tracebacks import present, presenting
 from stillgraph.settings import SETTINGS
 from stillgraph.trace.code.frames import mode_decorated
-from stillgraph.trace.guards.knowledge import Options
+from stillgraph.trace.code.options import Options
 
 NO_WHOLE = (
     "A check compares the program of a whole call with eager PyTorch, and without a full graph there is none: "
@@ -47,12 +47,17 @@ class Partial(Static):
 
     def __init__(self, original: Any, *, strict: bool, **options: Any) -> None:
         super().__init__(original, **options)
-        self._modes, inner = _without_modes(self.original)
-        self.plan = Plan(self._name, inner, strict, options)
+        self._modes, self._inner = _without_modes(self.original)
+        self._made_from = options
         self._strict = strict
         SETTINGS.static_functions.discard(self)  # its segments are there
-        if is_awaited(self.original):
+        if _is_awaited(self.original):
             _mark_awaited(self)
+
+    @functools.cached_property
+    def plan(self) -> later.Plan:
+        """Of how the calls so far are made; its making loads the front ends."""
+        return later.Plan(self._name, self._inner, self._strict, self._made_from)
 
     def is_made_with(self, backend: Any, dynamic: bool | None, cache_size: int, strict: bool) -> bool:
         """Whether it is, still, what these options, and no others, would make of its original."""
@@ -66,8 +71,10 @@ class Partial(Static):
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         """Call it like the original."""
         try:
+            if self._rolled_back or self._is_capturing():
+                return self._function(*args, **kwargs)
             plan = self.plan
-            if plan.gave_up is not None or plan.left is not None or self._rolled_back or self._is_capturing():
+            if plan.gave_up is not None or plan.left is not None:
                 return self._function(*args, **kwargs)
             if not self._modes:
                 return plan(args, kwargs)  # whose segments ask for the global switch
@@ -138,6 +145,11 @@ class Partial(Static):
         for part in self.plan.segments:
             part.rollback()
         return super().rollback()
+
+
+def _is_awaited(original: Any) -> bool:
+    """Whether `inspect` takes a function for one whose calls are awaited."""
+    return isinstance(original, (FunctionType, MethodType, functools.partial)) and inspect.iscoroutinefunction(original)
 
 
 def _mark_awaited(static: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import warnings
 from collections.abc import Hashable, Sequence
 from types import BuiltinFunctionType, FunctionType
@@ -12,7 +13,6 @@ import torch
 
 from stillgraph.api.bounds import MOST_ATTEMPTS, MOST_KINDS, MOST_VALUES, is_beyond, kind_of_call, why_beyond
 from stillgraph.api.captures import function_of
-from stillgraph.api.front_ends import SOURCE
 from stillgraph.api.left_whole import may_pack
 from stillgraph.api.passing import Passing, out_of_parcel, unpacking
 from stillgraph.api.planned import ending_of
@@ -105,7 +105,6 @@ class Part(Static):
         self._variables = {} if layout is None else variables(layout)
         super().__init__(original, **options)
         self._is_entry = layout is None
-        self._varying = Varying(self._options.dynamic, takes_any=True, place_of=out_of_parcel)
         self._size = self._cache.size
         self._kinds = set[Hashable]()  # of the calls that no program fitted
         self._cache.be_quiet()  # of what keeps changing, the plan tells
@@ -125,6 +124,10 @@ class Part(Static):
             args, kwargs = self.passing.packed(args, kwargs)
             why = super().explain_miss(*args, **kwargs)
         return None if why is None else without_parcels(why)
+
+    @functools.cached_property
+    def _varying(self) -> Varying:
+        return Varying(self._options.dynamic, takes_any=True, place_of=out_of_parcel)
 
     def plainly(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Make the rest of a call in plain PyTorch."""
@@ -235,7 +238,7 @@ class Part(Static):
                 self._learn(segment, error)
             finally:
                 segment.forget()
-                self._front_end = SOURCE
+                self._front_end = None
         raise refusal("SG107", f"a capture has begun anew {MOST_ATTEMPTS} times")
 
     def _take_care(self, why: str) -> None:

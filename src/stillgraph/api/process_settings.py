@@ -9,7 +9,7 @@ from types import ModuleType
 from typing import Any
 
 from stillgraph.core.logs import set_level
-from stillgraph.report.artefacts import Artefacts
+from stillgraph.report import later
 from stillgraph.report.coverage import Coverage
 from stillgraph.report.coverage import coverage as summed_up
 from stillgraph.settings import SETTINGS, mark_skipped
@@ -70,7 +70,7 @@ def set_artefacts(directory: str | os.PathLike[str] | None) -> None:
     Raises:
         OSError: the directory cannot be made.
     """
-    SETTINGS.logbook.keep_artefacts(None if directory is None else Artefacts(Path(directory)))
+    SETTINGS.logbook.keep_artefacts(None if directory is None else later.Artefacts(Path(directory)))
 
 
 def set_code_level(level: int) -> None:

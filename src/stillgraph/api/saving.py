@@ -12,7 +12,6 @@ from typing import Any
 
 import torch
 
-from stillgraph.api.captures import Specs
 from stillgraph.api.capturing import captured, specs_of
 from stillgraph.api.leaf_writes import not_for_leaves, written_with_gradients
 from stillgraph.api.open_sizes import of_every_size
@@ -22,6 +21,7 @@ from stillgraph.deploy.archive import load as load_program
 from stillgraph.deploy.description.entries import Entry, check_names
 from stillgraph.deploy.description.wishes import Wishes
 from stillgraph.deploy.exporting.shared_state import read_as_constants
+from stillgraph.program.dynamic_shapes import Specs
 from stillgraph.program.facts.module_tables import entered
 from stillgraph.program.input_spec import InputSpec
 from stillgraph.program.program import Program
@@ -30,7 +30,7 @@ from stillgraph.runtime.calls.bound_function import BoundStaticFunction
 from stillgraph.runtime.calls.traced import TracedFunction
 from stillgraph.runtime.native.tracebacks import presenting
 from stillgraph.trace.code.compiled import is_compiled
-from stillgraph.trace.guards.knowledge import Options
+from stillgraph.trace.code.options import Options
 
 
 @presenting

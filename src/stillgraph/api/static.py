@@ -10,28 +10,25 @@ from collections.abc import Callable, Mapping, Sequence
 from types import FunctionType
 from typing import Any, ClassVar
 
-from stillgraph.api.captures import Specs, capture_call, check_open, function_of, has_receiver
-from stillgraph.api.front_ends import SOURCE, rewritten
-from stillgraph.api.varying import Varying
+from stillgraph.api import later
 from stillgraph.core.diagnostics import CaptureError
 from stillgraph.core.location import Location
 from stillgraph.core.lookup import stated, stated_signature
+from stillgraph.program.dynamic_shapes import Specs
 from stillgraph.program.guards import Guard
 from stillgraph.program.program import Program
 from stillgraph.program.sources import Argument
 from stillgraph.report.coverage import Coverage
 from stillgraph.report.coverage import coverage as summed_up
-from stillgraph.report.explain import Explanation, cache_state, explain, explain_refusal
 from stillgraph.runtime.calls.static_function import StaticFunction
-from stillgraph.runtime.calls.whole import compile_whole
 from stillgraph.runtime.guards.explaining import failing
 from stillgraph.runtime.native.native import lower
 from stillgraph.runtime.native.tracebacks import presenting
 from stillgraph.settings import SETTINGS, enable_to_static
 from stillgraph.trace.code.compiled import original_of
+from stillgraph.trace.code.front_end import FrontEnd
+from stillgraph.trace.code.options import Options
 from stillgraph.trace.code.watch import Watch
-from stillgraph.trace.graph.current import current
-from stillgraph.trace.guards.knowledge import Options
 
 
 class Static(StaticFunction[Any, Any]):
@@ -43,9 +40,8 @@ class Static(StaticFunction[Any, Any]):
         self, original: Any, input_spec: Specs | None, backend: Any, options: Options, cache_size: int, check: int = 0
     ) -> None:
         self._spec = input_spec
-        self._front_end = SOURCE
+        self._front_end: FrontEnd | None = None  # another than the usual one
         self._options = options
-        self._varying = Varying(options.dynamic)
         self._lessons: dict[str, Any] = {}  # what captures have found out about the code
         self._made_with = (original, input_spec, backend, options, cache_size, check)
         SETTINGS.static_functions.add(self)
@@ -55,7 +51,7 @@ class Static(StaticFunction[Any, Any]):
             compile_program=functools.partial(compile_program, backend=backend),
             backend=backend,
             cache_size=cache_size,
-            is_capturing=lambda: current() is not None,
+            is_capturing=lambda: later.current() is not None,
             is_enabled=lambda: SETTINGS.enabled,
             check=check,
             originals=functools.partial(enable_to_static, False),
@@ -79,16 +75,21 @@ class Static(StaticFunction[Any, Any]):
             return super().__reduce__()
         return Static, self._made_with
 
+    @functools.cached_property
+    def _varying(self) -> later.Varying:
+        """What differs between calls."""
+        return later.Varying(self._options.dynamic)
+
     def _capture_call(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], watch: Watch | None = None
     ) -> Program:
         """The program of a call. What differs between calls is an input of it, where it need not be known."""
         self._learn_what_varies(args, kwargs)
-        program = capture_call(
+        program = later.capture_call(
             *(self.original, args, kwargs, self._spec, self._options),
             changing=self._varying.inputs(),
             watch=watch,
-            front_end=self._front_end,
+            front_end=self._front_end or later.SOURCE,
             open_sizes=self._varying.sizes,
             lessons=self._lessons,
         )
@@ -108,11 +109,11 @@ class Static(StaticFunction[Any, Any]):
             CaptureError: the call cannot become one program, or has a size of 0 or 1 where ``input_spec`` leaves a
                 dimension open: its program would serve this size alone.
         """
-        check_open(self.original, args, kwargs, self._spec)
+        later.check_open(self.original, args, kwargs, self._spec)
         return super().get_program(*args, **kwargs)
 
     @presenting
-    def explain(self, /, *args: Any, **kwargs: Any) -> Explanation:
+    def explain(self, /, *args: Any, **kwargs: Any) -> later.Explanation:
         """What becomes of a call: its program, what became of each line of its source, and how long a capture takes.
 
         The call is captured anew for this, and not run; the cache stays as it is. Without arguments, the cached program
@@ -129,11 +130,11 @@ class Static(StaticFunction[Any, Any]):
         return self._explained(args, kwargs, self._receivers())
 
     @presenting
-    def _explain_method(self, /, *args: Any, **kwargs: Any) -> Explanation:
+    def _explain_method(self, /, *args: Any, **kwargs: Any) -> later.Explanation:
         """As `explain`, through an instance."""
         return self._explained(args, kwargs, 1)
 
-    def _explained(self, args: tuple[Any, ...], kwargs: dict[str, Any], receivers: int) -> Explanation:
+    def _explained(self, args: tuple[Any, ...], kwargs: dict[str, Any], receivers: int) -> later.Explanation:
         if self._is_without_call(args, kwargs, receivers):
             return self._explain_last(args)
         watch = Watch(lines=True)
@@ -141,13 +142,13 @@ class Static(StaticFunction[Any, Any]):
         try:
             program = self._capture_call(args, kwargs, watch)
         except CaptureError as error:
-            code = stated(function_of(self.original, args)[0], "__code__")
+            code = stated(later.function_of(self.original, args)[0], "__code__")
             where = None if code is None else Location(code.co_filename, code.co_firstlineno, function=code.co_name)
-            return explain_refusal(error, self._name, where, watch.record(), time.perf_counter() - begin)
+            return later.explain_refusal(error, self._name, where, watch.record(), time.perf_counter() - begin)
         seconds = time.perf_counter() - begin
         why = self.explain_miss(*args, **kwargs)
-        cache = cache_state(self._cache.info(), self._cache.reasons, why)
-        return explain(program, seconds, cache=cache, visits=self._visits(program, args, kwargs))
+        cache = later.cache_state(self._cache.info(), self._cache.reasons, why)
+        return later.explain(program, seconds, cache=cache, visits=self._visits(program, args, kwargs))
 
     def _is_without_call(self, args: tuple[Any, ...], kwargs: dict[str, Any], receivers: int) -> bool:
         """Whether nothing of a call is given, but for the receiver, of a function that has parameters."""
@@ -155,21 +156,21 @@ class Static(StaticFunction[Any, Any]):
 
     def _receivers(self) -> int:
         """How many arguments are no call yet, as far as its name tells: the receiver of a method that takes more."""
-        is_method = isinstance(self.original, FunctionType) and has_receiver(self.original)
+        is_method = isinstance(self.original, FunctionType) and later.has_receiver(self.original)
         return int(is_method and not isinstance(self._descriptor, staticmethod) and self._parameters() > 1)
 
     def _parameters(self) -> int:
         signature = stated_signature(self.original)
         return 0 if signature is None else len(signature.parameters)
 
-    def _explain_last(self, receiver: tuple[Any, ...]) -> Explanation:
+    def _explain_last(self, receiver: tuple[Any, ...]) -> later.Explanation:
         """Explain the program used last; of a method, that of this receiver."""
         for program, visits in zip(self.programs, self.visits, strict=True):
             about = [guard for guard in program.guards if _is_about_first(guard)] if receiver else []
             if not any(True for _ in failing(about, receiver, {})):
                 seconds = sum(phase.seconds for phase in program.record.phases)
-                cache = cache_state(self._cache.info(), self._cache.reasons, None)
-                return explain(program, seconds, cache=cache, visits=visits)
+                cache = later.cache_state(self._cache.info(), self._cache.reasons, None)
+                return later.explain(program, seconds, cache=cache, visits=visits)
         raise TypeError(
             f"{self._name} has no program to explain yet: call it first, or give explain() the arguments of a call"
         )
@@ -194,11 +195,11 @@ class Static(StaticFunction[Any, Any]):
     @property
     def code(self) -> str:
         """The rewritten source."""
-        function = function_of(self.original, ())[0]
+        function = later.function_of(self.original, ())[0]
         function = original_of(function) or function
         if not isinstance(function, FunctionType):
             function = inspect.getattr_static(type(function), "__call__", function)
-        return rewritten(function)
+        return later.rewritten(function)
 
 
 def _is_about_first(guard: Guard) -> bool:
@@ -220,4 +221,4 @@ def _found_by_name(function: Any) -> Any:
 def compile_program(program: Program, compile: Any, backend: Any) -> Callable[..., Sequence[Any]]:
     """A function of a program's inputs: natively, and under Inductor without gradients as one graph."""
     native = lower(program, None if backend == "eager" else compile).run
-    return compile_whole(program, compile, native) if backend == "inductor" else native
+    return later.compile_whole(program, compile, native) if backend == "inductor" else native

@@ -1,33 +1,12 @@
-"""The commands: each loads its target, makes example arguments, and asks `stillgraph.api` for the rest."""
+"""The commands, as the command line takes them. What they do is imported when it is done."""
 from __future__ import annotations
 
-import contextlib
-import inspect
-import re
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import click
-import torch
-from rich.console import Console
-from rich.markup import escape
-from rich.syntax import Syntax
-from torch import nn
 
-from stillgraph import api
-from stillgraph.api.capturing import is_partial
-from stillgraph.api.migration import entry_points
-from stillgraph.api.migration import migrate as migrated
-from stillgraph.cli import sections
-from stillgraph.cli.failures import ERR, showing_failures
-from stillgraph.cli.inputs import Example, parse_inputs, read_values, told
-from stillgraph.cli.target import WrongUsage, load
-from stillgraph.core.diagnostics import ExampleTimeout
-from stillgraph.core.reasons import REASONS, Reason
-
-_OUT = Console(soft_wrap=True)
+from stillgraph.cli import later
 
 _INPUTS_HELP = """\b
 SPEC is one argument, in order; repeat the option for each:
@@ -103,35 +82,7 @@ def explain(
       stillgraph explain solver.py:halve --input "float32[3,4]" --input "float32[]"
       stillgraph explain solver.py:halve --input "float32[3,4]" --input "float32[]" --html halve.html
     """
-    function, example = load(target, training=train), _example(inputs, values)
-    _require_fitting(function, example)
-    if is_partial(function):
-        if html is not None:
-            raise WrongUsage("--html is for full graphs; a plan is shown as text, or with --json")
-        with showing_failures(verbose, f"calling {target}"), contextlib.redirect_stdout(sys.stderr):
-            function(*example.args, **example.kwargs)
-            explanation = _static_function(function).explain()
-    else:
-        with showing_failures(verbose, f"capturing {target}"):
-            static = api.to_static(function, input_spec=example.input_spec, backend="eager")
-            explanation = _static_function(static).explain(*example.args, **example.kwargs)
-    with showing_failures(verbose, f"writing the report of {target}"):
-        if html is not None:
-            explanation.to_html(html)
-            ERR.print(f"[green]saved[/] {escape(str(html))} ({html.stat().st_size:,} bytes)", highlight=False)
-        if as_json not in (None, "-"):
-            explanation.to_json(as_json)
-    if as_json == "-":
-        click.echo(explanation.to_json())
-    elif html is None and as_json is None:
-        if _OUT.is_terminal:
-            _OUT.print(explanation, soft_wrap=False)
-        else:
-            click.echo(str(explanation))
-    refused = getattr(explanation, "refused", None)
-    if refused is not None:
-        ERR.print(f"[red]refused[/] {escape(target)}: {escape(refused.title)}, reason {refused.code}", highlight=False)
-        sys.exit(1)
+    later.explain(target, inputs, values, html, as_json, train, verbose)
 
 
 @main.command(short_help="Show TARGET rewritten.")
@@ -143,13 +94,7 @@ def code(target: str, verbose: bool) -> None:
     \b
       stillgraph code solver.py:halve
     """
-    function = load(target)
-    with showing_failures(verbose, f"rewriting {target}"):
-        source = str(_static_function(api.to_static(function, backend="eager")).code)
-    if _OUT.is_terminal:
-        _OUT.print(Syntax(source, "python", background_color="default"))
-    else:
-        click.echo(source)
+    later.code(target, verbose)
 
 
 @main.command(epilog=_INPUTS_HELP, short_help="Save TARGET as a .pt2, .onnx or .py file.")
@@ -187,50 +132,7 @@ def export(
     \b
       stillgraph export models.net:Classifier --input "float32[?,16]" -o classifier.pt2
     """
-    if output.suffix not in _FORMATS:
-        raise WrongUsage(f"{output.name!r} must end in {', '.join(_FORMATS[:-1])} or {_FORMATS[-1]}")
-    if not output.absolute().parent.is_dir():
-        raise WrongUsage(f"there is no folder {str(output.parent)!r}")
-    wanted = {name: wish for name, wish in wishes.items() if wish is not None}
-    _require_possible(wanted, output.suffix)
-    function, example = load(target, training=train), _example(inputs, values)
-    _require_fitting(function, example)
-    doing = f"exporting {target}"
-    with showing_failures(verbose, doing), _showing_what_was_tried(example), torch.set_grad_enabled(train):
-        api.save(
-            function,
-            output,
-            args=example.args,
-            kwargs=example.kwargs,
-            input_spec=example.input_spec,
-            time_limit=time_limit,
-            **wanted,
-        )
-    ERR.print(f"[green]saved[/] {escape(str(output))} ({output.stat().st_size:,} bytes)", highlight=False)
-
-
-@contextlib.contextmanager
-def _showing_what_was_tried(example: Example) -> Iterator[None]:
-    """Have an error about the time that the example call takes say which call that is, and how to give another."""
-    try:
-        yield
-    except ExampleTimeout as error:
-        instead = "Give a range, such as float32[](1..10), your own --values, or more --time-limit."
-        hint = f"Tried was {told(example)}. {instead}"
-        raise ExampleTimeout(error.reason, error.message, location=error.location, hint=hint) from None
-
-
-_FORMATS = (".pt2", ".onnx", ".py")
-
-
-def _require_possible(wanted: dict[str, Any], suffix: str) -> None:
-    """Refuse options that a format does not have."""
-    if suffix == ".py" and "max_iterations" in wanted:
-        raise WrongUsage("--max-iterations is for .pt2 and .onnx; Python source has the loops of the original")
-    if suffix == ".py" and wanted:
-        raise WrongUsage(f"--{next(iter(wanted))} is not for .py, which prints and asserts as the original does")
-    if suffix != ".onnx" and "opset" in wanted:
-        raise WrongUsage("--opset is for .onnx")
+    later.export(target, inputs, values, output, time_limit, train, verbose, **wishes)
 
 
 @main.command(epilog=_INPUTS_HELP, short_help="Show what becomes of TARGET, written for TorchScript.")
@@ -252,14 +154,7 @@ def migrate(
     \b
       stillgraph migrate models.py:Decoder --init "=16" -i "float32[2,16]" -i "step:float32[16]"
     """
-    function, calls = load(target, training=train, made_with=_example(made_with)), _examples_by_method(inputs)
-    unknown = [name for name in calls if name not in entry_points(function)]
-    if unknown:
-        raise WrongUsage(f"{unknown[0]!r} is no entry point; there are {', '.join(entry_points(function))}")
-    with showing_failures(verbose, f"migrating {target}"):
-        migration = migrated(function, calls)
-    click.echo(migration.to_json() if as_json else str(migration), nl=as_json)
-    sys.exit(0 if migration.is_one_program else 1)
+    later.migrate(target, inputs, made_with, as_json, train, verbose)
 
 
 @main.command(short_help="Explain the codes of refusals.")
@@ -271,15 +166,7 @@ def errors(code: str | None) -> None:
       stillgraph errors
       stillgraph errors SG201
     """
-    if code is None:
-        click.echo("\n".join(f"{reason.code}  {reason.title}" for reason in REASONS.values()))
-        return
-    reason = _reason(code)
-    parts = sections.section(reason.code)
-    if parts:
-        sections.show(f"{reason.code} {reason.title}", parts, _OUT)
-    else:
-        click.echo(_told(reason))
+    later.errors(code)
 
 
 @main.command(short_help="Capture, check and save four real programs.")
@@ -293,75 +180,4 @@ def demo(out: Path) -> None:
     \b
       stillgraph demo --out demo-out
     """
-    from stillgraph import demo as demonstration  # its parts are needed by this command alone
-
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise WrongUsage(f"cannot make {str(out)!r}: {error.strerror}") from error
-    if not demonstration.run(out, _OUT):
-        sys.exit(1)
-
-
-# ---- what the commands share
-def _example(inputs: tuple[str, ...], values: Path | None = None) -> Example:
-    try:
-        example = parse_inputs(inputs)
-        return example if values is None else read_values(values, example)
-    except ValueError as error:
-        raise WrongUsage(str(error)) from error
-
-
-def _examples_by_method(inputs: tuple[str, ...]) -> dict[str, tuple[tuple[Any, ...], dict[str, Any], Any]]:
-    """The example call of each method: ``encode:float32[2]`` is for ``encode``, what names none for ``forward``."""
-    texts: dict[str, list[str]] = {}
-    for text in inputs:
-        named = _OF_METHOD.fullmatch(text.strip())
-        texts.setdefault(named["method"] if named else "forward", []).append(named["spec"] if named else text)
-    examples = {method: _example(tuple(given)) for method, given in texts.items()}
-    return {method: (each.args, each.kwargs, each.input_spec) for method, each in examples.items()}
-
-
-_OF_METHOD = re.compile(r"(?P<method>[A-Za-z_]\w*):(?P<spec>.*)", re.DOTALL)
-
-
-def _require_fitting(function: Any, example: Example) -> None:
-    """Have the inputs be a call of the target, as far as its signature says.
-
-    Raises:
-        WrongUsage: there are too few of them, too many, or others.
-    """
-    is_plain = type(function).__call__ is nn.Module.__call__
-    called = function.forward if isinstance(function, nn.Module) and is_plain else function
-    try:
-        signature = inspect.signature(called)
-    except (TypeError, ValueError):
-        return
-    try:
-        signature.bind(*example.args, **example.kwargs)
-    except TypeError as error:
-        given = len(example.args) + len(example.kwargs)
-        counted = f"{given or 'no'} --input {'are' if given > 1 else 'is'} given"
-        wanted = f"{getattr(called, '__name__', type(called).__name__)}{signature}"
-        text = f"{counted}, and {wanted} wants others ({error}): give one --input for each argument, see --help"
-        raise WrongUsage(text) from error
-
-
-def _reason(text: str) -> Reason:
-    """The reason that is meant by ``SG201``, ``sg201`` or ``201``."""
-    code = "SG" + text.upper().removeprefix("SG")
-    if code not in REASONS:
-        nearest = min(REASONS, key=lambda each: [abs(ord(a) - ord(b)) for a, b in zip(each, code)])
-        meant = f"{nearest} ({REASONS[nearest].title})"
-        raise WrongUsage(f"there is no reason {text!r}; the nearest is {meant}, and `stillgraph errors` lists all")
-    return REASONS[code]
-
-
-def _told(reason: Reason) -> str:
-    more = f"docs/errors.md, section {reason.code}"
-    return f"{reason.code} {reason.title}\n  {reason.explanation}\n  hint: {reason.hint}\n  more: {more}"
-
-
-def _static_function(target: Any) -> Any:
-    """A static module is the module itself, its `forward` is what was captured."""
-    return target.forward if isinstance(target, nn.Module) else target
+    later.demo(out)

@@ -1,4 +1,4 @@
-"""Failures of commands: what is going on is shown on stderr, and an error as text with exit status 1."""
+"""Where commands print, and how they fail: what goes on is shown on stderr, an error is text with exit status 1."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ import click
 from rich.console import Console
 from rich.markup import escape
 
-from stillgraph.cli.target import first_line
+from stillgraph.cli.usage import first_line
 from stillgraph.core.diagnostics import StillgraphError
 from stillgraph.core.files import is_users
 from stillgraph.core.raised import line_that_raised
 
+OUT = Console(soft_wrap=True)
 ERR = Console(stderr=True, soft_wrap=True)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from stillgraph.api import InputSpec
+from stillgraph import InputSpec
 
 _OPEN_SIZE = 4  # what an example has for a size that the program leaves open
 

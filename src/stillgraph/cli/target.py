@@ -10,16 +10,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import click
 from torch import nn
 
 from stillgraph.cli.inputs import Example
-
-
-class WrongUsage(click.ClickException):
-    """The command was wrong: one line on stderr, exit status 2."""
-
-    exit_code = 2
+from stillgraph.cli.usage import WrongUsage, first_line
 
 
 def load(target: str, *, training: bool = False, made_with: Example | None = None) -> Any:
@@ -94,8 +88,3 @@ def _instance(made: type, example: Example) -> Any:
     except Exception as error:  # whatever a user's constructor raises
         instead = "name an instance instead, or give migrate its arguments with --init"
         raise WrongUsage(f"{made.__name__}() fails: {first_line(error)}; {instead}") from error
-
-
-def first_line(error: BaseException) -> str:
-    """What an error says, on one line."""
-    return (str(error).strip() or "no message").splitlines()[0]

@@ -4,18 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any
 
 import torch
-from torch.export import Dim
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.program.input_spec import InputSpec
 from stillgraph.program.sources import Argument, Attribute, Item, Source
-
-_HINTS = MappingProxyType({str(Dim.AUTO): None, str(Dim.DYNAMIC): None})
-"""Any size; what torch takes for a static dimension stays one."""
 
 
 @dataclass(frozen=True)
@@ -86,14 +81,19 @@ def _shape(entry: Any, tensor: torch.Tensor) -> list[Any]:
 
 def _size(size: Any, found: int) -> Any:
     """One of its dimensions."""
-    if size is None or str(size) == str(Dim.STATIC):
+    named = torch.export.Dim  # which torch imports when it is first asked for
+    if size is None or size is named.STATIC:
         return found
-    if str(size) in _HINTS:
+    if size in (named.AUTO, named.DYNAMIC):
         return None
-    if isinstance(size, Dim) and type(size) is not Dim:
+    if isinstance(size, named) and type(size) is not named:
         message = f"dynamic_shapes has {size}, which is computed from another dimension"
         raise refuse("SG501", message, hint="Give it a Dim of its own: the capture finds out how they go together.")
     return size
+
+
+Specs = Sequence[InputSpec | None] | DynamicShapes
+"""What is declared of the arguments of a call."""
 
 
 # ---- what torch's compiler was told of a tensor

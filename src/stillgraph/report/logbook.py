@@ -14,8 +14,7 @@ from stillgraph.core.diagnostics import CaptureError
 from stillgraph.core.logs import is_logged, log, require_level, to_stderr
 from stillgraph.core.lookup import stated
 from stillgraph.program.program import Program
-from stillgraph.report.artefacts import Artefacts
-from stillgraph.report.explain import explain
+from stillgraph.report import later
 from stillgraph.runtime.guards.checking import compile_guards
 from stillgraph.runtime.native.native import lower
 
@@ -29,11 +28,11 @@ class Logbook:
     """
 
     def __init__(self) -> None:
-        self.artefacts: Artefacts | None = None
+        self.artefacts: later.Artefacts | None = None
         self.code_level = 0
         self._rewritten: weakref.WeakValueDictionary[int, CodeType] = weakref.WeakValueDictionary()
 
-    def keep_artefacts(self, artefacts: Artefacts | None) -> None:
+    def keep_artefacts(self, artefacts: later.Artefacts | None) -> None:
         """Write to another directory from now on, functions that were told before included."""
         self.artefacts = artefacts
         self._rewritten.clear()
@@ -95,7 +94,7 @@ class Logbook:
 
     def _captured(self, name: str, program: Program, seconds: float) -> None:
         if is_logged("capture"):
-            told = explain(program, seconds)
+            told = later.explain(program, seconds)
             sizes = {"operations": told.nodes, "regions": told.regions}
             sizes |= {"inputs": len(program.inputs), "guards": len(program.guards)}
             text = f"{name} is one program: {', '.join(f'{what} {count}' for what, count in sizes.items())}"
@@ -114,7 +113,7 @@ class Logbook:
                 artefacts.captured(program, check.__source__, seconds)
 
     @contextlib.contextmanager
-    def _writing(self) -> Iterator[Artefacts | None]:
+    def _writing(self) -> Iterator[later.Artefacts | None]:
         """Around the writing of files. Where that fails, it is told once, and no more is written."""
         try:
             yield self.artefacts

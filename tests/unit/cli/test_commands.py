@@ -17,8 +17,9 @@ from click.testing import CliRunner, Result
 from rich.console import Console
 from torch import nn
 
-from stillgraph import api, demo
-from stillgraph.cli import commands
+import stillgraph as sg
+from stillgraph import demo
+from stillgraph.cli import commands, reasons
 from stillgraph.cli.commands import main
 from stillgraph.core.diagnostics import refuse
 from stillgraph.core.reasons import REASONS
@@ -270,7 +271,7 @@ def test_a_refused_capture_is_told_whole(monkeypatch: pytest.MonkeyPatch) -> Non
     def refused(*args: Any, **kwargs: Any) -> None:
         raise refuse("SG203", "the arms leave unlike values")
 
-    monkeypatch.setattr(api, "to_static", refused)
+    monkeypatch.setattr(sg, "to_static", refused)
     result = invoke("explain", "some_models:halve", "--input", "float32[2]", "--input", "=1")
     assert result.exit_code == 1
     assert "the arms leave unlike values" in result.stderr
@@ -287,7 +288,7 @@ def test_modules_are_captured_in_eval_mode_unless_told(
         seen.append(target.training)
         return SimpleNamespace(explain=lambda *args, **kwargs: "it")
 
-    monkeypatch.setattr(api, "to_static", to_static)
+    monkeypatch.setattr(sg, "to_static", to_static)
     assert invoke("explain", "some_models:Net", "--input", "float32[2]", *flags).stdout == "it\n"
     assert seen == [training]
 
@@ -302,7 +303,7 @@ def saves(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
         asked.append({"target": target, "path": path, **options})
         path.write_bytes(b"")
 
-    monkeypatch.setattr(api, "save", save)
+    monkeypatch.setattr(sg, "save", save)
     return asked
 
 
@@ -396,7 +397,7 @@ def test_errors_shows_the_section_of_a_code_with_its_examples(code: str) -> None
 
 def test_errors_has_colours_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     text = io.StringIO()
-    monkeypatch.setattr(commands, "_OUT", Console(file=text, force_terminal=True, width=200, color_system="standard"))
+    monkeypatch.setattr(reasons, "OUT", Console(file=text, force_terminal=True, width=200, color_system="standard"))
     invoke("errors", "SG201")
     assert "\x1b[" in text.getvalue()
     assert "Refused:" in text.getvalue()

@@ -9,8 +9,8 @@ from torch import Tensor
 
 import stillgraph as sg
 from stillgraph.trace.capture.session import session
+from stillgraph.trace.code.options import Options
 from stillgraph.trace.code.signals import Diverged, Restart
-from stillgraph.trace.guards.knowledge import Options
 from tests.unit.trace.agreement import IF, N, P, agree, count, program_of, refusal
 
 

@@ -7,8 +7,8 @@ from typing import Any
 import torch
 from torch import fx
 from torch._subclasses.fake_tensor import FakeTensorMode
-from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
+from stillgraph.program.facts import torch_symbols
 from stillgraph.program.facts.info import info
 
 _KINDS = {bool: torch.bool, int: torch.int64, float: torch.float64}
@@ -65,7 +65,8 @@ class Fakes:
 
     def __init__(self, module: fx.GraphModule) -> None:
         modes = (getattr(node.meta.get("val"), "fake_mode", None) for node in module.graph.nodes)
-        self.mode = next((mode for mode in modes if mode is not None), None) or FakeTensorMode(shape_env=ShapeEnv())
+        known = next((mode for mode in modes if mode is not None), None)
+        self.mode = known or FakeTensorMode(shape_env=torch_symbols.ShapeEnv())
 
     def tensor(self, shape: tuple[Any, ...], dtype: torch.dtype, device: Any = "cpu") -> torch.Tensor:
         """A tensor with memory of its own."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 
-from torch.fx.experimental.symbolic_shapes import ShapeEnv
+from stillgraph.program.facts import torch_symbols
 
 
 @contextlib.contextmanager
@@ -18,7 +18,7 @@ def without_lasting_conclusions() -> Iterator[None]:
     try:
         yield
     finally:
-        for method in vars(ShapeEnv).values():
+        for method in vars(torch_symbols.ShapeEnv).values():
             forget = getattr(method, "cache_clear", None)
             if forget is not None:
                 forget()

@@ -21,11 +21,10 @@ from torch import fx
 from torch._guards import TracingContext, detect_fake_mode, tracing
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.autograd.graph import saved_tensors_hooks
-from torch.fx.experimental.symbolic_shapes import ShapeEnv
-from torch.utils._sympy.printers import PythonPrinter
 
 from stillgraph.core.logs import log
 from stillgraph.program.blocks import CONSTRUCTS
+from stillgraph.program.facts import torch_symbols
 from stillgraph.program.facts.conclusions import without_lasting_conclusions
 from stillgraph.program.facts.info import info
 from stillgraph.program.facts.writes import written_arguments
@@ -267,7 +266,7 @@ def _symbols(examples: Sequence[Any]) -> dict[str, tuple[int, int]]:
     return where
 
 
-def _assumptions(shape_env: ShapeEnv, already: int, symbols: set[str]) -> list[str]:
+def _assumptions(shape_env: torch_symbols.ShapeEnv, already: int, symbols: set[str]) -> list[str]:
     """The conditions on a region's symbols under which compiled code is right, as Python.
 
     Args:
@@ -279,7 +278,7 @@ def _assumptions(shape_env: ShapeEnv, already: int, symbols: set[str]) -> list[s
     for number, guard in enumerate(shape_env.guards):
         names = {str(symbol) for symbol in guard.expr.free_symbols}
         if names <= symbols:
-            conditions[f"({PythonPrinter().doprint(guard.expr)})"] = None
+            conditions[f"({torch_symbols.PythonPrinter().doprint(guard.expr)})"] = None
         elif number >= already:
             conditions["False"] = None  # it cannot be checked
     return list(conditions)
@@ -289,7 +288,7 @@ def _faked(example_inputs: Sequence[Any]) -> tuple[FakeTensorMode, list[Any]]:
     """The inputs as fake tensors of one mode with a `ShapeEnv`, without which AOTAutograd refuses symbolic sizes."""
     mode = detect_fake_mode(list(example_inputs))
     if mode is None or mode.shape_env is None:
-        mode = FakeTensorMode(shape_env=ShapeEnv())
+        mode = FakeTensorMode(shape_env=torch_symbols.ShapeEnv())
     return mode, [_fake(value, mode) for value in example_inputs]
 
 

@@ -36,6 +36,7 @@ from stillgraph.trace.code.compiled import behind_compiler, original_of
 from stillgraph.trace.code.executed_code import Calls
 from stillgraph.trace.code.frames import surrounds_with_mode
 from stillgraph.trace.code.front_end import FrontEnd
+from stillgraph.trace.code.options import Options
 from stillgraph.trace.code.random_states import RandomStates
 from stillgraph.trace.code.signals import Diverged
 from stillgraph.trace.code.watch import GUARDS, RECORDING, Watch
@@ -50,7 +51,7 @@ from stillgraph.trace.guards.argument_structure import places_in
 from stillgraph.trace.guards.facts import mode_guard
 from stillgraph.trace.guards.indistinguishable import constants
 from stillgraph.trace.guards.inputs import Dims, Inputs
-from stillgraph.trace.guards.knowledge import Knowledge, Options
+from stillgraph.trace.guards.knowledge import Knowledge
 from stillgraph.trace.guards.promotion import Promotion
 from stillgraph.trace.heap.assigned import returned_by, stored_by
 from stillgraph.trace.heap.journal import Journal, Write

@@ -18,12 +18,13 @@ from stillgraph.program.sources import Source
 from stillgraph.trace.capture.attempt import CaptureAttempt
 from stillgraph.trace.code.captured import at_start, called_function
 from stillgraph.trace.code.front_end import FrontEnd
+from stillgraph.trace.code.options import Options
 from stillgraph.trace.code.signals import Restart
 from stillgraph.trace.code.watch import Watch
 from stillgraph.trace.fakes.shape_environment import is_loaded, load_shapes
 from stillgraph.trace.fakes.symbolic import without_dispatch_modes
 from stillgraph.trace.guards.inputs import Dims
-from stillgraph.trace.guards.knowledge import Knowledge, Options
+from stillgraph.trace.guards.knowledge import Knowledge
 
 _MAX_ATTEMPTS = 64
 

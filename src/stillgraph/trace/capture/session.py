@@ -29,6 +29,7 @@ from stillgraph.trace.capture.written_effects import WrittenEffects
 from stillgraph.trace.code.depth import Depth
 from stillgraph.trace.code.finalised import Finalised
 from stillgraph.trace.code.frames import here, in_autograd_function, library_waits, location_of
+from stillgraph.trace.code.options import Options
 from stillgraph.trace.code.signals import Restart
 from stillgraph.trace.control_flow.both_sides import BothSides
 from stillgraph.trace.control_flow.protected import StageTry, may_handle, sees_any
@@ -46,7 +47,7 @@ from stillgraph.trace.effects.rehearsal import rehearsal
 from stillgraph.trace.effects.settling import Settling, callbacks_of_autograd
 from stillgraph.trace.fakes import node_naming
 from stillgraph.trace.graph.current import current
-from stillgraph.trace.guards.knowledge import Knowledge, Options
+from stillgraph.trace.guards.knowledge import Knowledge
 from stillgraph.trace.heap.exits import Exit
 from stillgraph.trace.heap.places import Place
 from stillgraph.trace.sources.reads import Reads

@@ -1,4 +1,4 @@
-"""What a capture knows before it begins: what earlier attempts found out, and what the user chose."""
+"""What a capture knows before it begins: what earlier attempts found out."""
 
 from __future__ import annotations
 
@@ -168,15 +168,6 @@ _LESSONS: Mapping[str, Callable[[Knowledge, Any], None]] = MappingProxyType(
     }
 )
 """By the kind of a `Restart`: what is known from then on."""
-
-
-@dataclass(frozen=True)
-class Options:
-    """What the user chose."""
-
-    unroll_limit: int = 64
-    dynamic: bool | None = None  # what differs between calls is an input; from the first call on; or never
-    for_calls: bool = True  # a file has no lists that grow with each call, and no plain floats of the run
 
 
 def _with_inner(code: CodeType) -> Iterator[CodeType]:

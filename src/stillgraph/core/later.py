@@ -1,0 +1,29 @@
+"""Names that a module gives away before it has them: what they stand for is imported when it is first asked for."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any
+
+
+def imported_when_asked(module: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
+    """The ``__getattr__`` of a module (PEP 562) that has some names from modules that are not imported yet.
+
+    Such a module says the same to type checkers: it imports the names ``if TYPE_CHECKING``.
+
+    Args:
+        module: its own name.
+        homes: by name, the module that has it.
+    """
+
+    def __getattr__(name: str) -> Any:
+        home = homes.get(name)
+        if home is None:
+            raise AttributeError(f"module {module!r} has no attribute {name!r}")
+        value = getattr(importlib.import_module(home), name)
+        setattr(sys.modules[module], name, value)  # so it is asked for once
+        return value
+
+    return __getattr__
