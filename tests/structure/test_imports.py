@@ -75,6 +75,23 @@ def test_decorating_imports_nothing_that_captures_need() -> None:
     assert len(among(modules, ("stillgraph",))) < 160
 
 
+def test_a_capture_has_torch_load_no_compiler() -> None:
+    modules = loaded(
+        """
+        import torch
+        import stillgraph as sg
+
+        @sg.to_static(backend="eager")
+        def function(x):
+            return x + 1 if x.sum() > 0 else x - 1
+
+        function(torch.ones(3))
+        """
+    )
+    assert among(modules, ("stillgraph.deploy", "stillgraph.report.explain", "stillgraph.runtime.calls.whole")) == []
+    assert among(modules, ("torch.export._trace", "torch._functorch.aot_autograd", "torch._inductor.sizevars")) == []
+
+
 @pytest.mark.parametrize("command", ["--version", "--help", "explain --help", "errors", "errors SG201"])
 def test_commands_import_torch_only_where_they_need_it(command: str) -> None:
     code = f"""

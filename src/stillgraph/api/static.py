@@ -137,12 +137,13 @@ class Static(StaticFunction[Any, Any]):
     def _explained(self, args: tuple[Any, ...], kwargs: dict[str, Any], receivers: int) -> later.Explanation:
         if self._is_without_call(args, kwargs, receivers):
             return self._explain_last(args)
+        function, _ = later.function_of(self.original, args)  # imports what captures need, before the time is taken
         watch = Watch(lines=True)
         begin = time.perf_counter()
         try:
             program = self._capture_call(args, kwargs, watch)
         except CaptureError as error:
-            code = stated(later.function_of(self.original, args)[0], "__code__")
+            code = stated(function, "__code__")
             where = None if code is None else Location(code.co_filename, code.co_firstlineno, function=code.co_name)
             return later.explain_refusal(error, self._name, where, watch.record(), time.perf_counter() - begin)
         seconds = time.perf_counter() - begin

@@ -70,7 +70,7 @@ def capture(
     watch = watch or Watch()
     for _ in range(_MAX_ATTEMPTS):
         watch.begin()
-        if not is_loaded(load_shapes):
+        if not is_loaded():
             with watch.phase(START_UP):
                 load_shapes()
         try:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+import sys
+from types import FrameType
 from typing import Any
 
 import torch
@@ -13,9 +13,7 @@ from torch._subclasses.fake_tensor import (
     FakeTensorMode,
     UnsupportedFakeTensorException,
 )
-from torch.fx.experimental.symbolic_shapes import (
-    ShapeEnv,
-)
+from torch.fx.experimental.symbolic_shapes import ShapeEnv
 from torch.utils._sympy.numbers import int_oo
 from torch.utils._sympy.value_ranges import ValueRanges
 
@@ -30,49 +28,30 @@ _SIZES: Any = ValueRanges(0, int_oo)
 # ---- what torch loads once in a process, when it is first needed
 @functools.cache
 def load_shapes() -> None:
-    """Let torch load what it needs for shapes: a part of dynamo."""
-    ShapeEnv()
+    """Let torch load what it needs for shapes and their symbols: a part of dynamo."""
+    Environment().create_unbacked_symint()
 
 
-@functools.cache
-def load_symbols() -> None:
-    """Let torch load what it needs for symbols: most of Inductor and of `torch.export`."""
-    ShapeEnv().create_unbacked_symint()
-
-
-def is_loaded(load: Any) -> bool:
-    """Whether one of these two has been called."""
-    return bool(load.cache_info().currsize)
+def is_loaded() -> bool:
+    """Whether `load_shapes` has been called."""
+    return bool(load_shapes.cache_info().currsize)
 
 
 class Environment(ShapeEnv):
-    """torch's environment for symbols, which tells when torch is about to load what it needs for them.
+    """torch's environment for symbols, which does not look for the line that each symbol and each question comes from.
 
-    Args:
-        loading: is entered while it does.
+    It would walk through all frames for that, and for the names of torch's own files load most of Inductor and of
+    `torch.export`. Where something is refused, `frames.here` says which line of the user's it is.
     """
 
-    def __init__(self, loading: Callable[[], AbstractContextManager[None]]) -> None:
-        self.loading = loading
+    def __init__(self) -> None:
         super().__init__(specialize_zero_one=False, duck_shape=False)
 
-    def load(self) -> None:
-        """Be ready for the first symbol."""
-        if not is_loaded(load_symbols):
-            with self.loading():
-                load_symbols()
+    def _get_user_frame(self) -> FrameType:
+        return sys._getframe(1)
 
-    def create_unbacked_symint(self, *args: Any, **kwargs: Any) -> torch.SymInt:
-        self.load()
-        return super().create_unbacked_symint(*args, **kwargs)
-
-    def create_unbacked_symfloat(self, *args: Any, **kwargs: Any) -> torch.SymFloat:
-        self.load()
-        return super().create_unbacked_symfloat(*args, **kwargs)
-
-    def create_unbacked_symbool(self, *args: Any, **kwargs: Any) -> torch.SymBool:
-        self.load()
-        return super().create_unbacked_symbool(*args, **kwargs)
+    def _log_create_unbacked_symbol(self, *args: Any, **kwargs: Any) -> None:
+        """Not told: it asks for the same."""
 
     def create_symbol(self, *args: Any, **kwargs: Any) -> Any:
         positive = kwargs.pop("positive", True)

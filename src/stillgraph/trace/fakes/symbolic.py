@@ -9,7 +9,7 @@ import contextlib
 import logging
 import re
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -182,14 +182,10 @@ def cannot_be_fake(tensor: torch.Tensor, error: Exception) -> BaseException:
 
 
 class Symbolic:
-    """One capture's fake tensors and symbols.
+    """One capture's fake tensors and symbols."""
 
-    Args:
-        loading: is entered while torch loads what it needs for the first symbol of the process.
-    """
-
-    def __init__(self, loading: Callable[[], AbstractContextManager[None]] = contextlib.nullcontext) -> None:
-        self.shape_env = Environment(loading)
+    def __init__(self) -> None:
+        self.shape_env = Environment()
         self.fake_mode = FakeMode(shape_env=self.shape_env, allow_non_fake_inputs=False)
         self.settled_sizes: dict[str, Location | None] = {}  # by their symbols, where they turned out to be one number
 
@@ -201,11 +197,7 @@ class Symbolic:
                 self.settled_sizes.setdefault(str(symbol), location)
 
     def forget_real_tensors(self) -> None:
-        """Let go of the capture, and of the weak references to real tensors.
-
-        With these, ``torch.utils.swap_tensors`` refuses a tensor.
-        """
-        self.shape_env.loading = contextlib.nullcontext
+        """Let go of the weak references to real tensors: with these, ``torch.utils.swap_tensors`` refuses a tensor."""
         describer = self.fake_mode.fake_tensor_converter.meta_converter.describer
         describer.lookup_tensor.clear()
         describer.lookup_storage.clear()
@@ -259,7 +251,6 @@ class Symbolic:
 
     def fake_dynamic(self, tensor: torch.Tensor, symbolic: tuple[bool, ...], name: str) -> torch.Tensor:
         """The fake counterpart of an argument, with a symbol for every dimension that ``symbolic`` marks."""
-        self.shape_env.load()
         from torch._dynamo.source import ConstantSource  # only here: it pulls in a part of dynamo
 
         sizes = [DimDynamic.DYNAMIC if s else DimDynamic.STATIC for s in symbolic]

@@ -24,7 +24,6 @@ from stillgraph.program.context import current_context
 from stillgraph.program.facts.info import info
 from stillgraph.program.facts.schemas import is_effectful
 from stillgraph.program.operations import is_unbound, try_
-from stillgraph.program.record import START_UP
 from stillgraph.program.so_far import SO_FAR
 from stillgraph.program.types import Type
 from stillgraph.trace.code.executed_code import ExecutedCode
@@ -76,7 +75,7 @@ class Recorder(PlainAnswers):
     def __init__(self, lift: Callable[[torch.Tensor], fx.Node], demanded: Callable[[Any, str], Any]) -> None:
         super().__init__()
         self.watch = Watch()
-        self.symbolic = Symbolic(self._starting_up)
+        self.symbolic = Symbolic()
         self.journal = Journal()
         self.root = Region(None, lift)
         self.region = self.root
@@ -117,12 +116,6 @@ class Recorder(PlainAnswers):
         self._demanded = demanded
         self.executed = ExecutedCode()
         self.ended = False  # whether the capture is over
-
-    @contextlib.contextmanager
-    def _starting_up(self) -> Iterator[None]:
-        """While torch starts up in the body, in the first capture of a process: what runs there is torch's affair."""
-        with self.watch.phase(START_UP), self.executed.paused():
-            yield
 
     @contextlib.contextmanager
     def open(self) -> Iterator[Region]:
