@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from tests.property.programs import Grammar, programs
-from tests.property.ways import BYTECODE, SEGMENTS, SOURCE, STEPS, Way, way, ways
+from tests.property.ways import BYTECODE, SEGMENTS, SIZED, SOURCE, STEPS, Way, way, ways
 
 __all__ = ["way"]  # the fixture
 
@@ -30,19 +30,23 @@ Inputs = list[tuple[Any, ...]]
 
 
 @st.composite
-def inputs(draw: Callable[[st.SearchStrategy[Any]], Any]) -> Inputs:
-    """Four calls' arguments; the first three share their Python numbers."""
+def inputs(draw: Callable[[st.SearchStrategy[Any]], Any], sizes: tuple[int, ...] = (3, 3, 3, 3)) -> Inputs:
+    """The arguments of a call for each of the sizes that vectors have; all but the last share their Python numbers."""
     number = st.sampled_from([-2.0, -1.0, -0.5, 0.0, 0.25, 1.0, 3.0])
 
-    def tensors() -> tuple[Tensor, ...]:
+    def tensors(size: int) -> tuple[Tensor, ...]:
         scalars = [torch.tensor(draw(number)) for _ in range(2)]
-        return (*scalars, *(torch.tensor(draw(st.lists(number, min_size=3, max_size=3))) for _ in range(2)))
+        return (*scalars, *(torch.tensor(draw(st.lists(number, min_size=size, max_size=size))) for _ in range(2)))
 
     def numbers() -> tuple[int, float]:
         return draw(st.integers(-2, 4)), draw(number)
 
     shared = numbers()
-    return [(*tensors(), *shared) for _ in range(3)] + [(*tensors(), *numbers())]
+    return [(*tensors(size), *shared) for size in sizes[:-1]] + [(*tensors(sizes[-1]), *numbers())]
+
+
+SIZES = (3, 2, 4, 5, 1, 6)
+"""Of vectors, in one call after the other."""
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +77,14 @@ def load(source: str, folder: Path) -> Any:
     return module.program
 
 
-def check(folder: Path, count: int, seed: int, way: Way = SOURCE, grammar: Grammar | None = None) -> None:
+def check(
+    folder: Path,
+    count: int,
+    seed: int,
+    way: Way = SOURCE,
+    grammar: Grammar | None = None,
+    calls: st.SearchStrategy[Inputs] = inputs(),  # noqa: B008 (a strategy is a value)
+) -> None:
     """Compare `count` different programs with eager, results and gradients; the seed says which."""
     passed: set[str] = set()
     given_up: set[str] = set()
@@ -82,7 +93,7 @@ def check(folder: Path, count: int, seed: int, way: Way = SOURCE, grammar: Gramm
     @hypothesis.settings(
         max_examples=count, deadline=None, database=None, suppress_health_check=list(hypothesis.HealthCheck)
     )
-    @hypothesis.given(way.written(programs(grammar)), inputs(), st.booleans())
+    @hypothesis.given(way.written(programs(grammar)), calls, st.booleans())
     def agrees(source: str, calls: Inputs, grad: bool) -> None:
         if source in passed:
             hypothesis.reject()
@@ -118,6 +129,18 @@ def test_many_constants_that_paths_leave_agree_with_eager(folder: Path, batch: i
 @pytest.mark.parametrize("batch", range(BATCHES))
 def test_many_programs_agree_with_eager(folder: Path, batch: int) -> None:
     check(folder, BATCH, seed=SEED * 1000 + batch + 1)
+
+
+@ways(SIZED, STEPS)
+def test_a_few_programs_agree_with_eager_on_other_sizes(folder: Path, way: Way) -> None:
+    check(folder, FEW, seed=-1 - SEED * 1000, way=way, calls=inputs(SIZES))
+
+
+@pytest.mark.slow
+@ways(SIZED, SEGMENTS, STEPS)
+@pytest.mark.parametrize("batch", range(OTHERS))
+def test_many_programs_agree_with_eager_on_other_sizes(folder: Path, batch: int, way: Way) -> None:
+    check(folder, BATCH, seed=SEED * 1000 + batch + 1, way=way, calls=inputs(SIZES))
 
 
 @ways(BYTECODE, SEGMENTS, STEPS)

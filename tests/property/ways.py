@@ -32,7 +32,7 @@ class Way:
     convert: Convert
     through_bytecode: bool = False
     is_whole: bool = True
-    """Whether a call is one program, and what cannot be in one is refused."""
+    """Whether all calls that share their Python numbers are one program, and what cannot be in one is refused."""
     has_steps: bool = False
 
     def written(self, programs: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
@@ -55,6 +55,8 @@ class Way:
 
 SOURCE = Way("source", to_static)
 BYTECODE = Way("bytecode", to_static, through_bytecode=True)
+SIZED = Way("sized", to_static, is_whole=False)
+"""As the first, but with as many programs as sizes may need."""
 SEGMENTS = Way("segments", to_segments, is_whole=False)
 STEPS = Way("steps", to_segments, is_whole=False, has_steps=True)
 
