@@ -17,7 +17,7 @@ from stillgraph.program.sources import Argument, Cell, Item, Source
 from stillgraph.runtime.calls.cache import CapturedCall
 from stillgraph.runtime.guards.explaining import failing
 from stillgraph.runtime.native.function_writer import read_source
-from stillgraph.runtime.native.tensor_checks import differing_sizes
+from stillgraph.runtime.native.tensor_checks import differing_sizes, differing_strides
 from stillgraph.trace.guards.argument_structure import parts_at
 
 Args = Sequence[Any]
@@ -95,9 +95,9 @@ class Varying:
         if isinstance(guard.source, Cell):
             return False
         given = read_source(guard.source, tuple(args), dict(kwargs))
-        if self.dynamic is False or type(given) is not int or type(guard.value) is not int:
-            return type(given) is not int
-        return min(given, guard.value) > 1
+        if type(given) is int and type(guard.value) is int:
+            return self.dynamic is not False and min(given, guard.value) > 1
+        return type(given) is float
 
     def look_at(self, args: Args, kwargs: Kwargs) -> None:
         """Take in what is said of the arguments of a call: by `dynamic`, and by marks on tensors."""
@@ -124,9 +124,9 @@ class Varying:
         for guard in program.guards:
             if isinstance(guard, ConstantGuard) and guard.source in self.numbers:
                 self.constant.add(guard.source)
-            elif isinstance(guard, TensorGuard) and guard.source in self.sizes:
-                dims = self.sizes[guard.source]
-                fixed = {dim for dim in dims if (guard.shape[dim] or 0) > 1}
+            elif isinstance(guard, TensorGuard):
+                dims = self.sizes.get(guard.source, set())
+                fixed = {dim for dim, size in enumerate(guard.shape) if dim in dims and size is not None and size > 1}
                 dims -= fixed
                 self.fixed |= {(guard.source, dim) for dim in fixed}
 
@@ -135,10 +135,10 @@ def changed_sizes(guard: TensorGuard, args: Args, kwargs: Kwargs) -> list[int]:
     """The dimensions of a tensor that are others than in a program, if nothing else is; 0 and 1 are not for others."""
     try:
         value = read_source(guard.source, tuple(args), dict(kwargs))
-        found = differing_sizes(guard, value)
+        found = differing_sizes(guard, value) or differing_strides(guard, value)
     except Exception:  # of any kind: reading may run the user's code
         return []
-    return [] if any(min(guard.shape[dim] or 0, value.shape[dim]) < 2 for dim in found) else found
+    return [] if any(min(guard.shape[dim] or 2, value.shape[dim]) < 2 for dim in found) else found
 
 
 def _like_it(place: Source, args: Args, kwargs: Kwargs) -> Iterator[Source]:

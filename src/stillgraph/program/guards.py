@@ -19,7 +19,8 @@ from stillgraph.program.sources import Attribute, Cell, Source
 class TensorGuard:
     """A tensor's metadata.
 
-    ``None`` as a dimension means any size; ``strides`` is None where a `FactGuard` on the layout stands beside it.
+    ``None`` as a dimension means any size, and as a stride any; ``strides`` is None where a `FactGuard` on the layout
+    stands beside it.
     ``lazy`` says whether its elements are yet to be conjugated, and to be negated.
     """
 
@@ -28,7 +29,7 @@ class TensorGuard:
     dtype: torch.dtype
     device: torch.device
     shape: tuple[int | None, ...]
-    strides: tuple[int, ...] | None
+    strides: tuple[int | None, ...] | None
     requires_grad: bool
     lazy: tuple[bool, bool] = (False, False)
 
@@ -289,7 +290,8 @@ class MemoryGuard:
 class SizeGuard:
     """A condition on symbolic sizes that the capture relied on.
 
-    ``expression`` is Python over the names of ``sizes``; each names dimension ``dim`` of the tensor at a source.
+    ``expression`` is Python over the names of ``sizes``; each names dimension ``dim`` of the tensor at a source, or
+    with ``~dim`` the stride of that dimension.
     """
 
     expression: str

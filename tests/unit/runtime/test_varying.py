@@ -203,6 +203,10 @@ LAYOUTS: dict[str, Callable[[int, int], Tensor]] = {
     "columns_first": lambda b, t: random(4, b, t).permute(1, 2, 0),
     "of_one_column": lambda b, t: random(t, b, 1).transpose(0, 1),
     "a_part": lambda b, t: random(b, 30, 4)[:, :t],
+    "all_but_the_last": lambda b, t: random(b, t + 1, 4)[:, :-1],
+    "all_but_the_first": lambda b, t: random(b, t + 1)[:, 1:],
+    "a_half": lambda b, t: random(b, 2 * t, 4).chunk(2, 1)[1],
+    "stretched": lambda b, t: random(b, 1).expand(b, t),
 }
 
 
@@ -214,6 +218,28 @@ def test_layouts(layout: str) -> None:
         assert_same(laid_out(x), static(x))
         assert static(x)[0].stride() == laid_out(x)[0].stride()
     assert program_count(static) == 3
+
+
+def of_first(x: Tensor) -> tuple[Any, ...]:
+    flat = x.is_contiguous()
+    return x.contiguous() + x.shape[0], flat, x.stride(), x.reshape(-1), x.stride(0) + 1
+
+
+def test_the_first_of_each_row() -> None:
+    static = sg.to_static(of_first, backend="eager")
+    for batch, length in itertools.product((2, 5, 3), LENGTHS):
+        x = random(batch, length)[:, 0]
+        assert_same(of_first(x), static(x))
+    assert program_count(static) == 2
+
+
+def test_rows_that_lie_close_or_not() -> None:
+    static = sg.to_static(of_first, backend="eager", cache_size=16)
+    for size in LENGTHS:
+        x = random(size, size + 2)
+        for given in (x, x[:, 1:], x.t(), x[1:], x[:, :-1], x.t()[1:], x[:, 0], x[0]):
+            assert_same(of_first(given), static(given))
+    assert static.cache_info().programs <= 12
 
 
 def test_another_layout_is_another_program() -> None:

@@ -67,7 +67,8 @@ def _tensor_text(
     kind: type, dtype: torch.dtype, dims: Sequence[str], device: torch.device, grad: bool, strides: Any
 ) -> str:
     text = f"{kind.__name__} {str(dtype).removeprefix('torch.')}[{', '.join(dims)}] on {device}"
-    text += f" with strides {tuple(strides)}" if strides is not None else ""
+    if strides is not None:
+        text += f" with strides ({', '.join('?' if step is None else str(step) for step in strides)})"
     return text + (", requires grad" if grad else "")
 
 

@@ -43,7 +43,7 @@ def tensor_holds(guard: TensorGuard, value: Any) -> bool:
     return (
         _is_of_kind(guard, value)
         and all(known is None or known == size for known, size in zip(guard.shape, value.shape, strict=True))
-        and (guard.strides is None or value.stride() == guard.strides)
+        and (guard.strides is None or _agree(guard.strides, value.stride()))
     )
 
 
@@ -60,6 +60,10 @@ def _is_of_kind(guard: TensorGuard, value: Any) -> bool:
     )
 
 
+def _agree(known: Sequence[int | None], found: Sequence[int]) -> bool:
+    return all(step is None or step == other for step, other in zip(known, found, strict=True))
+
+
 def differing_sizes(guard: TensorGuard, value: Any) -> list[int]:
     """The dimensions of which the size is another one than a guard says, if that is all that is to be said."""
     if not _is_of_kind(guard, value) or not _is_laid_out_alike(guard, value):
@@ -67,16 +71,22 @@ def differing_sizes(guard: TensorGuard, value: Any) -> list[int]:
     return [dim for dim, (was, now) in enumerate(zip(guard.shape, value.shape)) if was is not None and was != now]
 
 
+def differing_strides(guard: TensorGuard, value: Any) -> list[int]:
+    """The dimensions of which the stride is another one than a guard says, where it does not follow from sizes."""
+    if not _is_of_kind(guard, value) or guard.strides is None or not _is_laid_out_alike(guard, value):
+        return []
+    return [dim for dim, step in enumerate(guard.strides) if step is not None and step != value.stride(dim)]
+
+
 def _is_laid_out_alike(guard: TensorGuard, value: torch.Tensor) -> bool:
-    """Whether a tensor's strides are those of a guard, or differ as the sizes do."""
+    """Whether a tensor has its elements in the order of a guard's, or there are gaps between those."""
     if value.layout is not torch.strided or guard.strides is None:
         return value.layout is torch.strided  # a guard of its own is on how it lies in memory
-    if guard.strides == value.stride():
+    if None in guard.strides or None in guard.shape:
         return True
-    if None in guard.shape:
-        return False
-    was = dense_order([size or 0 for size in guard.shape], guard.strides)
-    return was is not None and was == dense_order(value.shape, value.stride())
+    was = dense_order(guard.shape, guard.strides)  # type: ignore[arg-type]  # all are numbers
+    now = dense_order(value.shape, value.stride())
+    return was is None or now is None or was == now
 
 
 def never(*_: Any) -> bool:

@@ -48,12 +48,13 @@ def size_guards(recorder: Recorder, inputs: Inputs) -> list[Guard]:
         for symbol, value in (env.replacements | fixed_by(env.guards)).items()
         if value.is_number and str(symbol) in inputs.symbols
     }
-    for place in (inputs.symbols[name] for name in settled):
+    sizes_settled = {name: value for name, value in settled.items() if inputs.symbols[name][1] >= 0}
+    for place in (inputs.symbols[name] for name in sizes_settled):
         if place[1] in inputs.open_sizes.get(place[0], frozenset()):
             raise Restart("size", place)
     asked = set(map(str, asked_for(env.guards)))
-    if settled and settled.keys() <= asked:
-        raise _refuse_size(recorder, inputs, *next(iter(settled.items())))
+    if sizes_settled and sizes_settled.keys() <= asked:
+        raise _refuse_size(recorder, inputs, *next(iter(sizes_settled.items())))
     # One size is what bounds have left: the code takes others as well, and calls of those get programs of their own.
     guards: list[Guard] = [
         SizeGuard(f"{name} == {value}", ((name, *inputs.symbols[name]),)) for name, value in settled.items()

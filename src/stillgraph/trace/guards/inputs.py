@@ -178,7 +178,7 @@ class Inputs:
         recorder.fakes.reals.pop(id(fake), None)  # the user's code sees the fake itself
         if as_it_is:
             recorder.fakes.reals[id(fake)] = value
-        self.guards += tensor_guards(value, source, dims)
+        self.guards += tensor_guards(value, source, dims, self._any_stride(fake, source))
         self._add(Input(name, "argument", source, fake), value if as_it_is else fake)
         return value if as_it_is else fake
 
@@ -219,6 +219,16 @@ class Inputs:
         for dim, size in enumerate(fake.shape):
             if isinstance(size, torch.SymInt) and not size.node.is_constant():
                 self.symbols.setdefault(str(size.node.expr), (source, dim))
+
+    def _any_stride(self, fake: torch.Tensor, source: Source) -> frozenset[int]:
+        """The dimensions of which the stride is any: of a tensor with sizes that differed, and gaps in memory."""
+        if not self.open_sizes.get(source) or fake.layout is not torch.strided:
+            return frozenset()
+        steps: list[tuple[int, Any]] = [*enumerate(fake.stride())]
+        own = {dim: step.node.expr for dim, step in steps if isinstance(step, torch.SymInt)}
+        found = {dim: str(step) for dim, step in own.items() if step.is_Symbol and str(step) not in self.symbols}
+        self.symbols.update({symbol: (source, ~dim) for dim, symbol in found.items()})
+        return frozenset(found)
 
     def also_elsewhere(self, arguments: Iterable[tuple[Any, Source]]) -> frozenset[int]:
         """The ids of what is passed and is reached by the code by another path too, with all that is inside.

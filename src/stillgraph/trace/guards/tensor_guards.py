@@ -17,15 +17,19 @@ def could_be_one(left: torch.Tensor, free: tuple[bool, ...], right: torch.Tensor
     return all(size == other or one or another for size, other, one, another in dims)
 
 
-def tensor_guards(value: torch.Tensor, source: Source, symbolic: tuple[bool, ...]) -> list[Guard]:
+def tensor_guards(
+    value: torch.Tensor, source: Source, symbolic: tuple[bool, ...], any_stride: frozenset[int] = frozenset()
+) -> list[Guard]:
     """The metadata a program relies on; where strides follow from symbolic sizes, the order of dimensions in memory."""
     shape = tuple(None if s else d for s, d in zip(symbolic, value.shape))
     dense = value.layout is torch.strided
     order = _order(value) if dense and any(symbolic) else None
-    strides = tuple(value.stride()) if dense and order is None else None
+    strides = None
+    if dense and order is None:
+        strides = tuple(None if dim in any_stride else step for dim, step in enumerate(value.stride()))
     kind, dtype, device, lazy = type(value), value.dtype, value.device, (value.is_conj(), value.is_neg())
     guard = TensorGuard(source, kind, dtype, device, shape, strides, value.requires_grad, lazy)
-    if not dense or (strides and not any(strides)):  # as torch says of what has no strides, or raises
+    if not dense or (strides and not any(value.stride())):  # as torch says of what has no strides, or raises
         return [guard, FactGuard(source, "layout", value.layout)]
     return [guard] if order is None else [guard, FactGuard(source, *order)]
 

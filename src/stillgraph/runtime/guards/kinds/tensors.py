@@ -63,17 +63,22 @@ class OfSizes(Kind[SizeGuard]):
 
     def miss(self, guard: SizeGuard, writer: FunctionWriter) -> str:
         sizes = {
-            name: writer.local((SizeGuard, source, dim), f"{writer.read(source)}.size({dim})")
+            name: writer.local((SizeGuard, source, dim), f"{writer.read(source)}.{_size_of(dim)}")
             for name, source, dim in guard.sizes
         }
         return f"not ({_renamed(guard.expression, sizes)})"
 
     def why(self, guard: SizeGuard, read: Read) -> str | None:
-        found = {name: read(source).size(dim) for name, source, dim in guard.sizes}
+        found = {name: eval(f"tensor.{_size_of(dim)}", {"tensor": read(source)}) for name, source, dim in guard.sizes}
         if eval(guard.expression, {"math": math}, found):
             return None
-        values = ", ".join(f"{name} (size {dim} of {source}) is {found[name]}" for name, source, dim in guard.sizes)
+        values = ", ".join(f"{name} ({source}.{_size_of(dim)}) is {found[name]}" for name, source, dim in guard.sizes)
         return f"{guard.expression} should hold, but {values}"
+
+
+def _size_of(dim: int) -> str:
+    """A size of a tensor, or as ``~dim`` a stride, as Python asks for it."""
+    return f"size({dim})" if dim >= 0 else f"stride({~dim})"
 
 
 class _Renamer(ast.NodeTransformer):
