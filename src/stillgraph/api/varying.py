@@ -103,6 +103,7 @@ class Varying:
         """Take in what is said of the arguments of a call: by `dynamic`, and by marks on tensors."""
         passed: list[tuple[int | str, Any]] = [*enumerate(args), *kwargs.items()]
         given: list[tuple[Any, Source]] = [(value, Argument(key)) for key, value in passed]
+        seen: set[int] = set()
         for value, source in given:
             if isinstance(value, torch.Tensor):
                 marks = Marks.of(value)
@@ -111,7 +112,8 @@ class Varying:
                 self.sizes.setdefault(source, set()).update(d for d in found if (source, d) not in self.fixed)
             elif self.dynamic and type(value) is int and value > 1:
                 self.numbers.add(source)
-            elif not isinstance(value, torch.nn.Module):
+            elif id(value) not in seen:
+                seen.add(id(value))
                 given.extend(parts_at(value, source) or ())
 
     def inputs(self) -> set[Source]:

@@ -150,6 +150,16 @@ def test_from_the_first_call_on(full_graph: bool) -> None:
     assert program_count(static) == 1
 
 
+def test_a_list_that_leads_to_itself() -> None:
+    def of_first_part(parts: list[Any]) -> Any:
+        return parts[0] * 2
+
+    static = sg.to_static(of_first_part, backend="eager", dynamic=True)
+    parts: list[Any] = [random(3)]
+    parts.append(parts)
+    assert_same(of_first_part(parts), static(parts))
+
+
 def test_what_takes_one_size_alone_is_captured_for_it() -> None:
     static = sg.to_static(fixed_width, backend="eager", dynamic=True)
     for size in (4, 8, 12):
