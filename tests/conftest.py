@@ -9,6 +9,8 @@ from pathlib import Path
 import hypothesis
 import pytest
 
+from tests.sampling import is_taken
+
 # MKL computes the same matrix product by other instructions where the memory is aligned otherwise; tests that compare
 # bit by bit want it to be one way. It asks when it is first used.
 os.environ.setdefault("MKL_CBWR", "COMPATIBLE")
@@ -31,23 +33,36 @@ def pytest_runtest_call() -> None:
     logging.getLogger("torch.__trace").handlers.clear()
 
 
-# ---- what `make test` leaves to `make test-all`
+# ---- what `make test` leaves to `make test-all`, and that to `make test-whole`
+SHARES = Path(__file__).with_name("shares.txt")
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--whole", action="store_true", help="do not look into shares.txt, by which tests are slow")
+    parser.addoption("--whole", action="store_true", help="take all parameters of each test, whatever shares.txt says")
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark as slow what is beyond a test's share of the fast suite."""
+    """Mark as slow what is beyond a test's share of `make test`; leave out what is beyond that of `make test-all`."""
     if config.getoption("--whole"):
         return
-    lines = Path(__file__).with_name("shares.txt").read_text().splitlines()
-    shares = dict(line.split() for line in lines if not line.startswith("#"))
-    turns: collections.Counter[str] = collections.Counter()
+    lines = (line.split() for line in SHARES.read_text().splitlines() if not line.startswith("#"))
+    shares = {test: (int(fast), int(slow)) for test, fast, slow in lines}
+    turns: collections.Counter[tuple[str, str]] = collections.Counter()
+    kept: list[pytest.Item] = []
+    left: list[pytest.Item] = []
     for item in items:
         test = item.nodeid.partition("[")[0].removeprefix("tests/")
-        if test in shares and item.get_closest_marker("slow") is None:
-            share = int(shares[test])
-            if share == 0 or turns[test] % share:
-                item.add_marker(pytest.mark.slow)
-            turns[test] += 1
+        fast, slow = shares.get(test, (1, 1))
+        if item.get_closest_marker("slow") is None and not is_taken(_turn(turns, test, "fast"), fast):
+            item.add_marker(pytest.mark.slow)
+        is_left = item.get_closest_marker("slow") is not None and not is_taken(_turn(turns, test, "slow"), slow)
+        (left if is_left else kept).append(item)
+    items[:] = kept
+    if left:
+        config.hook.pytest_deselected(items=left)
+
+
+def _turn(turns: collections.Counter[tuple[str, str]], *what: str) -> int:
+    turns[what] += 1
+    return turns[what] - 1
