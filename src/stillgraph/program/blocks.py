@@ -11,7 +11,7 @@ from torch import fx
 
 from stillgraph.core.location import Location
 from stillgraph.program.graphs import arguments, regions
-from stillgraph.program.operations import checkpointed, recursion, try_
+from stillgraph.program.operations import checkpointed, recursion, rerouted, try_
 
 CONSTRUCTS: dict[Any, tuple[str, dict[int, str]]] = {
     torch.ops.higher_order.cond: ("if", {1: "then", 2: "else"}),
@@ -19,6 +19,7 @@ CONSTRUCTS: dict[Any, tuple[str, dict[int, str]]] = {
     try_: ("try", {1: "body", 2: "except"}),
     recursion: ("recursion", {1: "body"}),
     checkpointed: ("checkpoint", {0: "body"}),
+    rerouted: ("backward", {0: "body"}),
 }
 """The operations that have regions: what the construct is called, and which arguments are regions in which role."""
 
@@ -43,7 +44,7 @@ class Block:
 
     @property
     def construct(self) -> str:
-        """``"if"``, ``"while"``, ``"try"``, ``"recursion"`` or ``"checkpoint"``; ``"program"`` for the top."""
+        """``"if"``, ``"while"``, ``"try"``, ``"recursion"``, ``"checkpoint"`` or ``"backward"``; ``"program"`` for the top."""
         return "program" if self.node is None else CONSTRUCTS[self.node.target][0]
 
     @property

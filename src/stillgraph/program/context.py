@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -50,6 +50,11 @@ class Context:
     def default_dtype(self) -> torch.dtype | None:
         """torch's default dtype, if it is known."""
         return self.switches[0] if self.switches else None
+
+
+def in_backward(context: Context) -> Context:
+    """The modes in which a backward pass computes gradients that nobody differentiates, for a call under some modes."""
+    return replace(context, grad=False, autocast=())
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from stillgraph.program.blocks import Block, blocks
 from stillgraph.program.context import Context, current_context, write_switches
 from stillgraph.program.graphs import arguments
 from stillgraph.program.guards import ModeGuard
-from stillgraph.program.operations import bound, checkpointed, keep, recurse, recursion, try_
+from stillgraph.program.operations import bound, checkpointed, keep, recurse, recursion, reroute, rerouted, try_
 from stillgraph.program.program import Program
 
 Values = tuple[Any, ...]
@@ -199,6 +199,15 @@ class _Interpretation:
 
         return checkpoint(call, *inputs, **options)
 
+    def _rerouted(self, args: Values, frame: _Frame) -> Values:
+        body, results, saved, inputs, options, operands = args
+        inside = None if frame.modes is None else in_backward(frame.modes)
+
+        def call(*given: Any) -> Values:
+            return self.run(body, (*given, *operands), _Frame(inside, frame.functions))
+
+        return reroute(call, results, saved, inputs, options)
+
 
 CONTROL: dict[Any, Callable[[_Interpretation, Values, _Frame], Any]] = {
     torch.ops.higher_order.cond: _Interpretation._cond,
@@ -208,6 +217,7 @@ CONTROL: dict[Any, Callable[[_Interpretation, Values, _Frame], Any]] = {
     recursion: _Interpretation._recursion,
     recurse: _Interpretation._recurse,
     checkpointed: _Interpretation._checkpointed,
+    rerouted: _Interpretation._rerouted,
 }
 """What an operation means that is more than a call of itself: those with regions, and those that refer to them."""
 

@@ -11,7 +11,7 @@ from torch import fx
 
 from stillgraph.program.graphs import arguments
 from stillgraph.program.guards import ConstantGuard, ModeGuard, SizeGuard, TensorGuard
-from stillgraph.program.operations import act, build_list, checkpointed, outside, print_, recurse, recursion, try_
+from stillgraph.program.operations import act, build_list, checkpointed, outside, print_, recurse, recursion, rerouted, try_
 from stillgraph.program.outputs import (
     Choice,
     Container,
@@ -51,7 +51,7 @@ INFIX = {
 }
 _WIDTH = 72
 _COND, _WHILE = torch.ops.higher_order.cond, torch.ops.higher_order.while_loop
-_MANY = (_COND, _WHILE, recursion, recurse, try_, checkpointed)  # they give several values
+_MANY = (_COND, _WHILE, recursion, recurse, try_, checkpointed, rerouted)  # they give several values
 
 
 def render(program: Program) -> str:
@@ -204,6 +204,10 @@ def _node(module: fx.GraphModule, node: fx.Node, indent: str) -> list[str]:
         return [_with_place(head, place), *_child(module, body, indent + "  body ", indent + "       ")]
     if node.target is checkpointed:
         head = _with_place(f"{indent}{_outputs(node)}checkpoint", place)
+        return [head, *_child(module, arguments(node)[0], indent + "  body ", indent + "       ")]
+    if node.target is rerouted:
+        results = ", ".join(map(_argument, arguments(node)[1]))
+        head = _with_place(f"{indent}{_outputs(node)}{results}, with the backward pass", place)
         return [head, *_child(module, arguments(node)[0], indent + "  body ", indent + "       ")]
     if node.target is recurse:
         inner = ", ".join(_argument(a) for a in arguments(node)[1:])

@@ -12,7 +12,7 @@ from torch import fx
 from stillgraph.core.diagnostics import InternalError
 from stillgraph.program.effects import Effect
 from stillgraph.program.graphs import arguments
-from stillgraph.program.operations import checkpointed, recursion, try_, unbound
+from stillgraph.program.operations import checkpointed, recursion, rerouted, try_, unbound
 from stillgraph.program.outputs import Template, outputs_of
 from stillgraph.program.types import ListType, ObjectType
 
@@ -92,6 +92,8 @@ def _node(module: fx.GraphModule, node: fx.Node, where: str) -> None:
         _recursion(module, node, where)
     elif node.target is checkpointed:
         _checkpoint(module, node, where)
+    elif node.target is rerouted:
+        _backward(module, node, where)
     elif node.target is operator.getitem and isinstance(source := arguments(node)[0], fx.Node):
         count = len(source.meta["val"]) if source.target in (_COND, _WHILE) else None
         if count is not None and not (isinstance(arguments(node)[1], int) and 0 <= arguments(node)[1] < count):
@@ -156,6 +158,18 @@ def _checkpoint(module: fx.GraphModule, node: fx.Node, where: str) -> None:
     given, count = _region(inner, place), len(_values(node, where))
     if len(given) != count:
         raise _fault(place, f"gives {len(given)} values, not {count}")
+
+
+def _backward(module: fx.GraphModule, node: fx.Node, where: str) -> None:
+    body, results, _, inputs, options, operands = arguments(node)
+    place = f"the body of '{node.name}' in {where}"
+    inner = _child(module, body, place)
+    _takes(inner, len(results) + len(options["own"]) + len(operands), place)
+    given = _region(inner, place)
+    if len(given) != len(inputs):
+        raise _fault(place, f"gives {len(given)} gradients, there are {len(inputs)} inputs")
+    if len(_values(node, where)) != len(results):
+        raise _fault(where, f"'{node.name}' does not say what each of {len(results)} results is")
 
 
 def _values(node: fx.Node, where: str) -> tuple[Any, ...]:

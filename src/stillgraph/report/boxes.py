@@ -186,6 +186,8 @@ def _head(kind: str, module: fx.GraphModule, node: fx.Node) -> str:
     if kind == "try":
         caught = [each.__name__ if isinstance(each, type) else str(each) for each in given[3]]
         return f"try, except {', '.join(caught)}"
+    if kind == "backward":
+        return f"backward of {', '.join(map(str, given[1]))}"
     entries = {"while": 2, "recursion": 2, "checkpoint": 1}[kind]
     body = region_of(module, given[0 if kind == "checkpoint" else 1])
     names = [each.name for each in body.graph.nodes if each.op == "placeholder"]
@@ -198,7 +200,7 @@ def _kinds(block: Block, outside: dict[str, str]) -> dict[str, str]:
     names = [node.name for node in block.module.graph.nodes if node.op == "placeholder"]
     read = list(_read_from_around(block.node))
     own = len(names) - len(read)
-    carried = "carried" if block.construct in ("while", "recursion", "checkpoint") else "outer"
+    carried = "carried" if block.construct in ("while", "recursion", "checkpoint", "backward") else "outer"
     kinds = dict.fromkeys(names[:own], carried)
     for name, value in zip(names[own:], read):
         outer = outside.get(value.name, "outer") if isinstance(value, fx.Node) else "outer"

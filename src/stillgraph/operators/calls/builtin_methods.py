@@ -39,6 +39,7 @@ from stillgraph.operators.outside.caches import refuse_counts
 from stillgraph.operators.outside.foreign import before_method
 from stillgraph.operators.outside.hidden_state import MUTATORS, refuse_hidden_state
 from stillgraph.operators.outside.pickling import before_pickling
+from stillgraph.operators.torch.functions import apply_function
 from stillgraph.operators.torch.plain_arguments import is_torch_builtin
 from stillgraph.trace.capture.session import Session
 from stillgraph.trace.code.frames import here
@@ -175,7 +176,8 @@ _PARTS = tuple(vars(functools.partial)[name] for name in ("func", "args", "keywo
 
 def _apply_function(capture: Session, method: Method, args: Args, kwargs: Keywords) -> Any:
     """``apply`` of a ``torch.autograd.Function``, which is C's own from torch 2.14 on."""
-    return capture.record(method, args, kwargs) if issubclass(method.__self__, torch.autograd.Function) else ANOTHER
+    is_function = issubclass(method.__self__, torch.autograd.Function)
+    return apply_function(capture, method, args, kwargs) if is_function else ANOTHER
 
 
 def _set_attribute(capture: Session, method: Method, args: Args, kwargs: Keywords) -> Any:

@@ -31,6 +31,7 @@ from stillgraph.operators.outside.hidden_state import refuse_hidden_state
 from stillgraph.operators.outside.outside import OUTSIDE
 from stillgraph.operators.outside.weak import before_weak_call
 from stillgraph.operators.torch import torchscript
+from stillgraph.operators.torch.functions import apply_function
 from stillgraph.operators.torch.modules import call_in_turn, call_module, follow_parametrizations
 from stillgraph.operators.torch.optimizers import call_optimizer, is_optimizers, note_made
 from stillgraph.operators.torch.wrappers import WRAPPERS
@@ -175,7 +176,7 @@ def _of_tensor(capture: Session, method: MethodType, args: Args, kwargs: Keyword
 
 def _of_class(capture: Session, method: Any, args: Args, kwargs: Keywords) -> tuple[Any] | None:
     applies = issubclass(method.__self__, torch.autograd.Function) and method.__name__ == "apply"
-    return (capture.record(method, args, kwargs),) if applies else None
+    return (apply_function(capture, method, args, kwargs),) if applies else None
 
 
 def _of_module(capture: Session, method: Any, args: Args, kwargs: Keywords) -> tuple[Any] | None:

@@ -11,17 +11,25 @@ from stillgraph.passes.regions.operands import tidy_operands
 from stillgraph.passes.regions.regions import all_regions, attribute, copied, inlined
 from stillgraph.passes.regions.values import value_of
 from stillgraph.program.graphs import arguments
-from stillgraph.program.operations import checkpointed, closed_over, hooked_inputs, hooked_outputs, module_hooks
+from stillgraph.program.operations import (
+    checkpointed,
+    closed_over,
+    hooked_inputs,
+    hooked_outputs,
+    module_hooks,
+    rerouted,
+)
 from stillgraph.program.program import Program
 from stillgraph.program.types import ObjectType
 
 
 def drop_gradients(program: Program) -> Program:
-    """Put what a checkpoint calls in its place, and drop hooks; say ``detach`` for what torch does not trace.
+    """Put what a checkpoint calls in its place, drop hooks and backward passes; say ``detach`` for what torch does not trace.
 
     ::
 
         y = checkpointed(body, (x,), (w,))     →     y = x @ w
+        z = rerouted(body, (y,), …)            →     z = y
         handle = y.register_hook(clip)
         z = y.data                             →     z = y.detach()
     """
@@ -31,7 +39,7 @@ def drop_gradients(program: Program) -> Program:
             for node in found:
                 _inline(module, node)
         for node in list(module.graph.nodes):
-            if node.target in (hooked_inputs, hooked_outputs):
+            if node.target in (hooked_inputs, hooked_outputs, rerouted):
                 _replace(module, node, list(arguments(node)[1]))
             elif node.target is getattr and arguments(node)[1] == "data":
                 node.op, node.target, node.args = "call_method", "detach", (arguments(node)[0],)

@@ -12,10 +12,10 @@ import torch
 from torch import fx
 from torch.utils.checkpoint import checkpoint
 
-from stillgraph.program.context import Context
+from stillgraph.program.context import Context, in_backward
 from stillgraph.program.exceptions import raise_, take_left
 from stillgraph.program.graphs import arguments, regions
-from stillgraph.program.operations import checkpointed, keep, recurse, recursion, try_
+from stillgraph.program.operations import checkpointed, keep, recurse, recursion, reroute, rerouted, try_
 from stillgraph.program.so_far import so_far_at
 from stillgraph.runtime.native.driver_text import Writer
 from stillgraph.runtime.native.expressions import Expressions
@@ -225,13 +225,15 @@ class Block(Expressions):
                 writer.line(f"{', '.join(n for n, _ in changed)} = {', '.join(o for _, o in changed)}")
 
     def _write_region(
-        self, region: Any, operands: Any, node: fx.Node, carried: list[str] | None = None, *, counted: bool = True
+        self, region: Any, operands: Any, node: fx.Node, carried: list[str] | None = None, *, counted: bool = True,
+        ambient: Context | None = None
     ) -> list[str]:
         """Write a region of a construct, where it is too deep for Python as a call; its outputs."""
         writer = self.writer
         module = _attribute(self.module, str(region.target))
         self._bind(module, operands, carried)
-        block = Block(writer, module, node.meta.get("context", self.ambient), self.lower_segment, self)
+        ambient = ambient or node.meta.get("context", self.ambient)
+        block = Block(writer, module, ambient, self.lower_segment, self)
         if not writer.text.is_deep:
             if counted:
                 writer.count(module)
@@ -266,18 +268,34 @@ class Block(Expressions):
     def _checkpoint(self, node: fx.Node) -> str:
         """Write a region as a function of its own, which keeps what it uses: autograd calls it a second time."""
         body, inputs, operands, options = arguments(node)
+        name = self._kept_function("checkpointed", body, len(inputs), operands, node, None)
+        given = [name, *map(self.value, inputs), *(f"{key}={self.value(value)}" for key, value in options.items())]
+        return f"{self.writer.object('checkpoint', checkpoint)}({', '.join(given)})"
+
+    def _rerouted(self, node: fx.Node) -> str:
+        """Write a backward pass as a function of its own, which autograd calls."""
+        body, results, saved, inputs, options, operands = arguments(node)
+        context = node.meta.get("context", self.ambient)
+        inside = None if context is None else in_backward(context)
+        name = self._kept_function("backward", body, len(results) + len(options["own"]), operands, node, inside)
+        given = [name, *map(self.value, (tuple(results), tuple(saved), tuple(inputs), dict(options)))]
+        return f"{self.writer.object('reroute', reroute)}({', '.join(given)})"
+
+    def _kept_function(
+        self, stem: str, body: Any, count: int, operands: Any, node: fx.Node, ambient: Context | None
+    ) -> str:
+        """Write a region as a function that keeps its operands; ``count`` of its inputs come from its caller."""
         writer = self.writer
-        name = writer.fresh("checkpointed")
+        name = writer.fresh(stem)
         module = _attribute(self.module, str(body.target))
         writer.count(module)
         stems = [writer.fresh(p.name) for p in module.graph.find_nodes(op="placeholder")]
-        kept = [f"{stem}={self.value(o)}" for stem, o in zip(stems[len(inputs) :], operands, strict=True)]
-        header = [*stems[: len(inputs)], *(["*", *kept] if kept else [])]
+        kept = [f"{stem}={self.value(o)}" for stem, o in zip(stems[count:], operands, strict=True)]
+        header = [*stems[:count], *(["*", *kept] if kept else [])]
         with writer.inside(f"def {name}({', '.join(header)}):"):
-            outputs = self._write_region(body, (), node, stems, counted=False)
+            outputs = self._write_region(body, (), node, stems, counted=False, ambient=ambient)
             writer.line(f"return ({''.join(o + ', ' for o in outputs)})")
-        given = [name, *map(self.value, inputs), *(f"{key}={self.value(value)}" for key, value in options.items())]
-        return f"{writer.object('checkpoint', checkpoint)}({', '.join(given)})"
+        return name
 
     def _bind(self, module: fx.GraphModule, operands: Any, carried: list[str] | None = None) -> None:
         """Let a region's placeholders be the variables of the block around it."""
@@ -321,6 +339,7 @@ class Block(Expressions):
 _WRITTEN_OUT: dict[Any, Callable[[Block, fx.Node], str]] = {
     recursion: Block._recursion,
     checkpointed: Block._checkpoint,
+    rerouted: Block._rerouted,
 }
 
 
