@@ -83,6 +83,27 @@ class _Alike:
         return hash(self._name_)
 '''
 
+REROUTE = '''\
+def _reroute(backward, results, saved, inputs, options):
+    """Let gradients go from results, which nothing tracks, to inputs as backward says; that is not differentiated."""
+
+    class Rerouted(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, *args):
+            ctx.save_for_backward(*saved)
+            ctx.set_materialize_grads(options["zeros"])
+            ctx.mark_non_differentiable(*(results[place] for place in options["constant"]))
+            return tuple(results)
+
+        @staticmethod
+        @torch.autograd.function.once_differentiable
+        def backward(ctx, *grads):
+            held = ctx.saved_tensors
+            return tuple(backward(*grads, *(held[place] for place in options["own"])))
+
+    return Rerouted.apply(*inputs)
+'''
+
 HELPERS: dict[str, str] = {
     "_Alike": ALIKE,
     "_expect": EXPECT,
@@ -90,6 +111,7 @@ HELPERS: dict[str, str] = {
     "_without_gradients": NO_GRADIENTS,
     "_Unbound": UNBOUND,
     "_replace": REPLACE,
+    "_reroute": REROUTE,
     "_logged_once": '''\
 @functools.lru_cache(None)
 def _logged_once(logger, method, *args, **kwargs):
@@ -199,6 +221,7 @@ def _learning_rate(rates, index):
 
 NAMED: dict[Any, str] = {
     operations.popped: "_popped",
+    operations.reroute: "_reroute",
     operations.deleted: "_deleted",
     operations.inserted: "_inserted",
     operations.found_to_remove: "_found_to_remove",

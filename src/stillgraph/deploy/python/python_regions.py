@@ -13,9 +13,9 @@ from stillgraph.deploy.python.variables import result_name, stem_of
 from stillgraph.passes.regions.regions import COND, WHILE
 from stillgraph.passes.regions.values import value_of
 from stillgraph.program.blocks import region_of
-from stillgraph.program.context import Context
+from stillgraph.program.context import Context, in_backward
 from stillgraph.program.graphs import arguments
-from stillgraph.program.operations import checkpointed, recursion, try_
+from stillgraph.program.operations import checkpointed, recursion, reroute, rerouted, try_
 
 
 class PythonRegions(Regions):
@@ -29,6 +29,7 @@ class PythonRegions(Regions):
             try_: self._try,
             recursion: self._recursion,
             checkpointed: self._checkpoint,
+            rerouted: self._rerouted,
         }[node.target]
         write(module, node, context)
 
@@ -238,19 +239,31 @@ class PythonRegions(Regions):
 
     def _checkpoint(self, module: fx.GraphModule, node: fx.Node, context: Context | None) -> None:
         body, inputs, operands, options = arguments(node)
-        child = region_of(module, body)
-        function = self.scope.choose("checkpointed")
-        self.scope.reserved.add(function)
-        inside = child.graph.find_nodes(op="placeholder")
-        taken: list[str] = []
-        for placeholder in inside:
-            taken.append(self._parameter(stem_of(placeholder.name), taken, ()))
-        kept = [f"{stem}={self.value(o)}" for stem, o in zip(taken[len(inputs) :], operands, strict=True)]
-        header = [*taken[: len(inputs)], *(["*", *kept] if kept else [])]
+        function = self._kept_function("checkpointed", region_of(module, body), len(inputs), operands, node, context)
         given = [function, *map(self.value, inputs), *(f"{key}={self.value(value)}" for key, value in options.items())]
+        self.spelling.imports.add("import torch.utils.checkpoint")
+        self._unpack(node, f"torch.utils.checkpoint.checkpoint({', '.join(given)})")
+
+    def _rerouted(self, module: fx.GraphModule, node: fx.Node, context: Context | None) -> None:
+        body, results, saved, inputs, options, operands = arguments(node)
+        count, inside = len(results) + len(options["own"]), None if context is None else in_backward(context)
+        function = self._kept_function("backward", region_of(module, body), count, operands, node, inside)
+        given = [function, *map(self.value, (tuple(results), tuple(saved), tuple(inputs), dict(options)))]
+        self._unpack(node, f"{self.spelling.function(reroute)}({', '.join(given)})")
+
+    def _kept_function(
+        self, stem: str, child: fx.GraphModule, count: int, operands: Any, node: fx.Node, context: Context | None
+    ) -> str:
+        """Write a region as a function that keeps its operands; ``count`` of its inputs come from its caller."""
+        function = self.scope.choose(stem)
+        self.scope.reserved.add(function)
+        taken: list[str] = []
+        for placeholder in child.graph.find_nodes(op="placeholder"):
+            taken.append(self._parameter(stem_of(placeholder.name), taken, ()))
+        kept = [f"{name}={self.value(o)}" for name, o in zip(taken[count:], operands, strict=True)]
+        header = [*taken[:count], *(["*", *kept] if kept else [])]
         self.lines.space()
         self.lines.add(f"def {function}({', '.join(header)}):", self.at)
         self._function_body(child, node, taken, taken, context)
         self.lines.add("")
-        self.spelling.imports.add("import torch.utils.checkpoint")
-        self._unpack(node, f"torch.utils.checkpoint.checkpoint({', '.join(given)})")
+        return function
