@@ -55,6 +55,7 @@ _TORCH_LAYERS = (
     path_in_torch("nn", "modules", ""),
     path_in_torch("nn", "utils", ""),
     path_in_torch("optim", "swa_utils.py"),
+    path_in_torch("optim", "lbfgs.py"),  # whose line search minimizers of libraries use
     _DISTRIBUTIONS,
 )
 
