@@ -55,7 +55,7 @@ def demanded(session: Session, value: Any, what: str) -> Any:
         Restart: the capture begins anew, knowing more.
         CaptureError: there is no way.
     """
-    if what in ("bool", "int", "index", "float", "text", "hash", "rows", "swap"):
+    if what in ("bool", "int", "index", "float", "text", "hash", "rows", "swap", "numpy"):
         ask_for_conversion(session)
     if isinstance(value, (StagedInt, StagedBool)) and what in ("bool", "index", "int"):
         decided = _decide_size(session, value, what)

@@ -128,6 +128,7 @@ class Session(BothSides):
     def record(self, func: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
         """As `Recorder.record`; code that is not rewritten applies no ``torch.autograd.Function`` of the user's."""
         if self._gradients_wanted and not torch.is_grad_enabled() and in_autograd_function(self.is_rewritten):
+            ask_for_conversion(self)  # of a property, say, which Python calls
             self.before_unseen("a torch.autograd.Function is applied by code that is not rewritten")
         if node_naming.is_autograd_function(func):
             self.handed.require_kept([*args, *kwargs.values()], node_naming.name_of(func))
