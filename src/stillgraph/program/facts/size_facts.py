@@ -252,8 +252,8 @@ class _Known:
             return
         for name, known in self.by_symbol.items():
             now = getattr(environment, name)
-            for symbol in [symbol for symbol in now if symbol in self.symbols or symbol is None]:
-                if symbol not in known:
+            for symbol in now.keys() - known.keys():
+                if symbol in self.symbols or symbol is None:
                     del now[symbol]
             now.update(_copy(known))
         for name, held in self.whole.items():
@@ -269,8 +269,10 @@ class _Known:
         return same and all(getattr(environment, name) == held for name, held in self.whole.items())
 
 
-def _copy(table: Any) -> dict[Any, Any]:
-    return {symbol: list(held) if isinstance(held, list) else held for symbol, held in table.items()}
+def _copy(table: dict[Any, Any]) -> dict[Any, Any]:
+    if isinstance(next(iter(table.values()), None), list):  # the assertions of a symbol
+        return {symbol: list(held) for symbol, held in table.items()}
+    return dict.copy(table)  # asks no symbol for its hash: this runs for each arm, and there are many symbols
 
 
 def _tell_that_it_changed(environment: ShapeEnv) -> None:

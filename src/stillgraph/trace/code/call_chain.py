@@ -53,7 +53,7 @@ def calls(steps: Iterable[Step], counts: Callable[[str], bool], twice: Set[int] 
     for step in steps:
         code = step[0].f_code
         name = code.co_qualname
-        if name not in _TELLING and calls.is_between and not (suspended or counts(code.co_filename)):
+        if calls.outside is None and name not in _TELLING and not (suspended or counts(code.co_filename)):
             continue  # by far the most of them: this runs for each operation that is recorded
         if name == _YIELDING:
             suspended += 1
@@ -79,7 +79,7 @@ class _Calls:
     def __init__(self, twice: Set[int]) -> None:
         self.found: list[Call] = []
         self._inside: Step | None = None
-        self._outside: FrameType | None = None  # the function's own, unless what calls it runs a block
+        self.outside: FrameType | None = None  # the function's own, unless what calls it runs a block, or is unknown
         self._frame: FrameType | None = None  # the last of the user's
         self._comprehensions: list[str] = []  # of which no part of the user's is being run, the innermost first
         self._twice = twice
@@ -87,16 +87,11 @@ class _Calls:
         self._raised_again: list[Step] = []  # of the function whose own frame is to come, the innermost first
         self._is_inner = False  # whether a comprehension was found, in whatever ran last
 
-    @property
-    def is_between(self) -> bool:
-        """Whether the last frame is known not to belong to the function of the next one."""
-        return self._outside is None
-
     def reach(self, frame: FrameType) -> None:
         """Go on to the frame that has called the last one."""
-        if self._outside is not None and not _runs_a_part(frame.f_code, self._outside.f_code):
+        if self.outside is not None and not _runs_a_part(frame.f_code, self.outside.f_code):
             self.end()
-        self._outside = None
+        self.outside = None
         if id(frame) in self._twice and frame.f_code.co_qualname == _CATCHING:
             self._catch(id(frame))
 
@@ -120,24 +115,24 @@ class _Calls:
                 self._inside = None
             self._bodies[frame] = None
         self._inside = self._inside or step
-        self._outside = self._frame = step[0]
+        self.outside = self._frame = step[0]
 
     def end(self) -> None:
         """The frame before was the function's own, if it was the user's."""
-        if self._outside is None or self._inside is None:
+        if self.outside is None or self._inside is None:
             return
-        name = self._outside.f_code.co_name
-        self.found += [Call(body, self._outside, name) for body in self._raised_again]
-        self.found += [Call(self._inside, self._outside, each) for each in self._comprehensions]
-        self.found.append(Call(self._inside, self._outside, name))
+        name = self.outside.f_code.co_name
+        self.found += [Call(body, self.outside, name) for body in self._raised_again]
+        self.found += [Call(self._inside, self.outside, each) for each in self._comprehensions]
+        self.found.append(Call(self._inside, self.outside, name))
         self._inside, self._raised_again, self._comprehensions, self._is_inner = None, [], [], False
 
     def resume(self, frame: FrameType) -> None:
         """The frame goes on in a function that another one has called, whose own frame is gone."""
         if frame.f_locals["position"]:
-            self._outside = self._frame
+            self.outside = self._frame
             self.end()
-        self._outside = None
+        self.outside = None
 
     def comprehend(self, frame: FrameType) -> None:
         """The frame may be what makes a comprehension, of which Python makes a function: one for all its ``for``s."""

@@ -100,6 +100,22 @@ def run_arm(
 
 def continue_arm(recorder: Recorder, arm: Arm, block: Callable[[], Exit | None], variables: Iterable[Place]) -> None:
     """Resume an arm where it stopped and run one more block in it."""
+    watching = recorder.executed.pause()  # what is done around the block is ours
+
+    def watched() -> Exit | None:
+        recorder.executed.resume(watching)
+        try:
+            return block()
+        finally:
+            recorder.executed.pause()
+
+    try:
+        _continue_arm(recorder, arm, watched, variables)
+    finally:
+        recorder.executed.resume(watching)
+
+
+def _continue_arm(recorder: Recorder, arm: Arm, block: Callable[[], Exit | None], variables: Iterable[Place]) -> None:
     mark = recorder.journal.mark
     context = current_context()
     variables = list(variables)
@@ -108,8 +124,7 @@ def continue_arm(recorder: Recorder, arm: Arm, block: Callable[[], Exit | None],
         arm.older = OlderObjects(recorder)
     else:
         arm.older.look()  # what was made since the arm began is not older than it
-    with recorder.executed.paused():
-        held = recorder.memory.as_now(locals_of_users(recorder))
+    held = recorder.memory.as_now(locals_of_users(recorder))
     try:
         for place in variables:
             recorder.journal.note(place)

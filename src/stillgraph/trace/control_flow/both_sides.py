@@ -33,6 +33,7 @@ from stillgraph.trace.fakes.symbolic import DATA_DEPENDENT
 from stillgraph.trace.heap.exits import Exit, Return
 from stillgraph.trace.heap.places import MISSING, Place
 from stillgraph.trace.torch_rules.call_results import has_staged
+from stillgraph.trace.torch_rules.given import leaves_given
 from stillgraph.trace.torch_rules.number_results import refuse_mixed
 from stillgraph.trace.values.numbers import StagedBool, is_mixed, kinds_of
 from stillgraph.trace.values.operator_tables import COMPARISONS
@@ -98,7 +99,7 @@ class BothSides(Narrowing):
         several = several_in((args, kwargs))
         if several is not None:
             return self.either(several, lambda value: self.record(func, *exchanged((args, kwargs), several, value)))
-        given = torch.utils._pytree.tree_leaves((args, kwargs))
+        given = leaves_given(args, kwargs)
         if any(map(is_mixed, given)):
             self._refuse_mixed(func, args, kwargs)
         chosen = next((v for v in given if id(v) in self._choices), None)

@@ -13,7 +13,6 @@ from types import FrameType
 from typing import Any
 
 import torch
-from torch.utils._pytree import tree_leaves
 
 from stillgraph.core.diagnostics import Refusal, refuse
 from stillgraph.core.files import is_our_module
@@ -24,6 +23,7 @@ from stillgraph.trace.control_flow.maybe_none import AUGMENTING, as_python
 from stillgraph.trace.control_flow.narrowing import exchanged
 from stillgraph.trace.fakes import node_naming
 from stillgraph.trace.graph.recorder import Recorder
+from stillgraph.trace.torch_rules.given import leaves_given
 
 _HINT = "Begin with a tensor, such as torch.zeros(()) of the dtype you want, so that every path leaves a tensor."
 
@@ -77,7 +77,7 @@ def check_result(recorder: Recorder, func: Callable[..., Any], args: Any, kwargs
     Raises:
         CaptureError: what the call gives for the number has another dtype or shape than for the tensor (SG202).
     """
-    uncertain = list({id(v): v for v in tree_leaves((args, kwargs)) if may_be_number(v)}.values())
+    uncertain = list({id(v): v for v in leaves_given(args, kwargs) if may_be_number(v)}.values())
     if not uncertain or not isinstance(result, torch.Tensor):
         return
     op, target, given = node_naming.as_node(func, args, kwargs)

@@ -12,7 +12,6 @@ from typing import Any
 import torch
 from torch.utils._pytree import is_namedtuple_instance
 
-from stillgraph.core.lookup import is_exactly
 from stillgraph.program.constants import Known
 from stillgraph.program.facts.info import info
 from stillgraph.program.operations import is_unbound
@@ -82,13 +81,14 @@ def leaves(value: Any, around: tuple[int, ...] = ()) -> Iterator[Any]:
     """
     if id(value) in around:
         return
-    if is_exactly(value, (list, tuple)) or is_namedtuple_instance(value):
+    kind = type(value)
+    if kind is list or kind is tuple or (issubclass(kind, tuple) and is_namedtuple_instance(value)):
         for each in value:
             yield from leaves(each, (*around, id(value)))
-    elif type(value) is dict:
+    elif kind is dict:
         for each in value.values():
             yield from leaves(each, (*around, id(value)))
-    elif type(value) is slice:
+    elif kind is slice:
         yield from (value.start, value.stop, value.step)
     else:
         yield value

@@ -15,7 +15,6 @@ from typing import Any, NoReturn
 
 import torch
 from torch import fx
-from torch.utils._pytree import tree_leaves
 
 from stillgraph.core.diagnostics import InternalError, refuse
 from stillgraph.core.location import Location
@@ -54,6 +53,7 @@ from stillgraph.trace.torch_rules import broadcasting, call_results, layouts, sp
 from stillgraph.trace.torch_rules.any_float import takes_any_float, with_known_floats
 from stillgraph.trace.torch_rules.failures import failures_of
 from stillgraph.trace.torch_rules.fake_execution import needs_a_value, require_fit, require_not_quantized
+from stillgraph.trace.torch_rules.given import leaves_given
 from stillgraph.trace.torch_rules.hidden_inputs import HiddenInputs
 from stillgraph.trace.torch_rules.hooks import HookedVariables
 from stillgraph.trace.torch_rules.number_results import MAY_RAISE, mixes, number_result
@@ -163,7 +163,13 @@ class Recorder(PlainAnswers):
             return tensor_attributes.read_attribute(self, func, args[0])
         if name == "__set__":
             return tensor_attributes.set_attribute(self, func, args)
-        return self.record(func, args, kwargs)
+        if node_naming.is_autograd_function(func):
+            return self.record(func, args, kwargs)
+        watching = self.executed.pause()  # all that happens there is ours or torch's
+        try:
+            return self.record(func, args, kwargs)
+        finally:
+            self.executed.resume(watching)
 
     def record(self, func: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
         """Run a torch call on fake tensors and add it to the open region."""
@@ -186,7 +192,7 @@ class Recorder(PlainAnswers):
             self.before_raise(RuntimeError)
         if takes_any_float(func, (args, kwargs)):
             self.before_risk()
-        if any(info(value).may_be_missing for value in tree_leaves((args, kwargs))):
+        if any(info(value).may_be_missing for value in leaves_given(args, kwargs)):
             self.before_raise(None)
         result = self.run(func, args, kwargs)
         if not call_results.has_staged(result) and not is_effectful(func):

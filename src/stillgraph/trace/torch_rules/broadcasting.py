@@ -15,6 +15,7 @@ from torch.utils._pytree import tree_leaves, tree_map
 from stillgraph.program.facts.size_facts import Equalities
 from stillgraph.trace.fakes.symbolic import Symbolic
 from stillgraph.trace.torch_rules.fake_execution import run_on_fakes
+from stillgraph.trace.torch_rules.given import leaves_given
 from stillgraph.trace.torch_rules.packed import zeros_from
 
 
@@ -26,7 +27,7 @@ def run(symbolic: Symbolic, func: Callable[..., Any], args: Any, kwargs: Any, ca
         func, args, kwargs: the operation.
         call: runs it.
     """
-    tensors = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
+    tensors = [leaf for leaf in leaves_given(args, kwargs) if isinstance(leaf, torch.Tensor)]
     open_dims = {id(tensor): _symbols_of(tensor) for tensor in tensors}
     if not any(open_dims.values()):
         return call()

@@ -36,6 +36,7 @@ from stillgraph.trace.values.operands import require_one_kind
 
 if TYPE_CHECKING:
     from stillgraph.trace.graph.recorder import Recorder
+from stillgraph.trace.torch_rules.given import leaves_given
 from stillgraph.trace.values.numbers import StagedNumber
 
 _PART = "A part of a fixed length is t[i + torch.arange(n)], or torch.narrow(t, 0, i, n)."
@@ -90,7 +91,7 @@ def run_on_fakes(symbolic: Symbolic, func: Any, args: Any, kwargs: dict[str, Any
 
 def _is_open(args: Any, kwargs: dict[str, Any]) -> bool:
     """Whether a symbol is among the sizes and numbers that a function is given."""
-    leaves = tree_leaves((args, kwargs))
+    leaves = leaves_given(args, kwargs)
     sizes = (size for leaf in leaves if isinstance(leaf, torch.Tensor) for size in leaf.shape)
     return any(isinstance(each, torch.SymInt) for each in (*leaves, *sizes))
 
