@@ -25,7 +25,7 @@ from stillgraph.deploy.exporting.exported_program import Exported, exported_entr
 from stillgraph.deploy.exporting.loaded import LoadedProgram, LoadedPrograms
 from stillgraph.deploy.exporting.locating import line_of, located
 from stillgraph.deploy.exporting.shared_state import shared_places
-from stillgraph.deploy.exporting.torch_export import functional, summary
+from stillgraph.deploy.exporting.torch_export import summary
 from stillgraph.deploy.exporting.verification import check_artefact, check_sizes
 from stillgraph.deploy.pt2.damage import check_sums
 from stillgraph.passes import pipeline
@@ -104,9 +104,8 @@ def _exported(entry: Entry) -> _Compiling:
         entry = replace(entry, program=one_structure(entry.program))
         _check_sizes(entry)
         exported = exported_entry(entry, inferred_anew=True)
-        program = functional(exported.module, exported.program, deepest=None)
-        pad_written(program)
-    return _Compiling(entry, exported, program)
+        pad_written(exported.program)
+    return _Compiling(entry, exported, exported.program)
 
 
 def _compiled(each: _Compiling, text: str) -> list[Any]:

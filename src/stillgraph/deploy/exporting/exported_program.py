@@ -17,8 +17,8 @@ from stillgraph.deploy.description.entries import Entry
 from stillgraph.deploy.description.one_structure import one_structure
 from stillgraph.deploy.description.signature import Signature
 from stillgraph.deploy.exporting.packing import pack
-from stillgraph.deploy.exporting.torch_export import ask_of_sizes_later, export, functional
-from stillgraph.deploy.exporting.writes import write_where_all_hold
+from stillgraph.deploy.exporting.torch_export import ask_of_sizes_later, export
+from stillgraph.deploy.exporting.writes import name_writes, write_where_all_hold
 from stillgraph.passes import pipeline
 from stillgraph.passes.checks import CHECKED, Check, hand_out_checks
 from stillgraph.passes.kernels.hiding import hide, show, write_out
@@ -81,7 +81,7 @@ def to_exported_program(
     lowered = write_out(lowered) if inferred_anew else lowered
     packed = pack(program, hide(lowered), args, kwargs or {}, checks)
     exported = export(packed.module, packed.examples, packed.dynamic, _dims(program, packed.signature))
-    exported = functional(packed.module, exported)
+    name_writes(exported)
     write_where_all_hold(exported, len(checks))
     show(exported.graph_module)
     if not inferred_anew:  # compiled code checks less than torch's operations do

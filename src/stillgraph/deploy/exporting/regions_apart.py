@@ -3,6 +3,9 @@
 torch traces both arms of a branch, and a loop's body, with one environment for sizes. What it learns in an arm (of
 ``x[0]``, that ``x`` has an element) it would assert for the whole program, and fold the condition itself by it.
 
+Nor is a region run again for the shapes of its results once it is traced. torch does that for each region around it, so
+that the time would grow with the square of the depth; its graph says what the results are.
+
 The adapter to how torch calls the regions of its higher-order operators.
 """
 
@@ -19,8 +22,10 @@ from torch import fx
 from torch._guards import detect_fake_mode
 from torch.fx import traceback
 from torch.fx.experimental import _config
+from torch.fx.experimental.proxy_tensor import get_proxy_mode
 
 from stillgraph.deploy.exporting.joined_arms import joined_by_sizes
+from stillgraph.deploy.exporting.known_results import known_results
 from stillgraph.program.facts.size_facts import learned_inside
 
 _OPERATORS = (torch.ops.higher_order.cond, torch.ops.higher_order.while_loop)
@@ -72,6 +77,8 @@ def _apart(region: Callable[..., Any]) -> Callable[..., Any]:
 
     def inside(*args: Any) -> Any:
         mode = detect_fake_mode(args)
+        if mode is not None and get_proxy_mode() is None and (known := known_results(region, args)) is not None:
+            return known
         environment = None if mode is None else mode.shape_env
         with contextlib.nullcontext() if environment is None else learned_inside(environment, guards=True):
             return _run(region, args)

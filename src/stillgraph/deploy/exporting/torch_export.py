@@ -18,7 +18,6 @@ from stillgraph.core.diagnostics import refuse
 from stillgraph.deploy.exporting.locating import line_of
 from stillgraph.deploy.exporting.regions_apart import regions_apart
 from stillgraph.deploy.exporting.repeated_operands import repeated_operands_merged
-from stillgraph.deploy.exporting.writes import keep_apart, name_writes
 from stillgraph.passes.regions.values import value_of
 from stillgraph.program.graphs import arguments, regions
 from stillgraph.program.input_spec import Dim as OurDim
@@ -65,8 +64,10 @@ def export(
         violated = _violated(error)
         message, hint = f"torch.export: {violated or summary(error)}", _OTHER_SIZES if violated else None
         raise refuse("SG402", message, location=line_of(module, error), hint=hint) from error
+    exported._guards_code = []  # Python source, which has no place in a file
     _check_open(exported, dynamic)
-    _spell(exported)
+    _spell_sums(exported.graph_module)
+    _spell_slices(exported.graph_module)
     _give_plain_dicts(exported)
     return exported
 
@@ -97,14 +98,8 @@ def _give_plain_dicts(program: ExportedProgram) -> None:
         whole.signature.out_spec = tree_structure(plain)
 
 
-def _spell(program: ExportedProgram) -> None:
-    """Put what can be written, and compiled, in the place of what torch's tracing makes."""
-    _spell_sums(program.graph_module)
-    _spell_slices(program.graph_module)
-
-
 def _spell_sums(module: fx.GraphModule) -> None:
-    """Put additions of two in the place of ``torch.sym_sum``, which torch makes of sizes, and cannot write."""
+    """Put additions of two in the place of ``torch.sym_sum``, which torch makes of sizes, and cannot write or compile."""
     for region in regions(module):
         for node in region.graph.find_nodes(op="call_function", target=torch.sym_sum):
             first, *rest = arguments(node)[0]
@@ -150,48 +145,6 @@ def _torch_dim(dim: OurDim | None, known: dict[OurDim, Dim]) -> Any:
         return Dim.DYNAMIC
     least = max(dim.min or 0, _LEAST)
     return known.setdefault(dim, Dim(dim.name, min=least, max=dim.max))
-
-
-def functional(module: fx.GraphModule, program: ExportedProgram, deepest: int | None = 2) -> ExportedProgram:
-    """An exported program that names the buffers and inputs it writes to in its signature, and writes nowhere else.
-
-    torch infers every region anew, and that once more for each region around it. Where regions lie deep in one another
-    its graph is left as it is, but for what it writes to (see `writes.name_writes`).
-
-    Args:
-        module: what was exported.
-        program: its export.
-        deepest: how deep regions may lie in one another; None for any depth.
-
-    Raises:
-        ExportError: torch refuses.
-    """
-    program._guards_code = []  # Python source, which has no place in a file
-    if not _writes(program.graph_module):
-        return program
-    if deepest is not None and _depth(program.graph_module) > deepest:
-        name_writes(program)
-        return program
-    try:
-        with _quiet(), torch.no_grad(), regions_apart(), repeated_operands_merged():
-            functionalised: ExportedProgram = program.run_decompositions({})
-    except Exception as error:
-        raise refuse("SG402", f"torch.export: {summary(error)}", location=line_of(module, error)) from error
-    functionalised._guards_code = []  # written anew
-    _spell(functionalised)
-    keep_apart(functionalised)
-    return functionalised
-
-
-def _writes(module: fx.GraphModule) -> bool:
-    targets = [node.target for node in module.graph.nodes if isinstance(node.target, torch._ops.OpOverload)]
-    return any(target._schema.is_mutable for target in targets)
-
-
-def _depth(module: torch.nn.Module) -> int:
-    """How deep branches and loops lie in one another."""
-    inner = [child for child in module.children() if isinstance(child, fx.GraphModule)]
-    return max((1 + _depth(child) for child in inner), default=0)
 
 
 _OTHER_SIZES = (

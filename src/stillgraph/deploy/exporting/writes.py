@@ -32,7 +32,10 @@ def name_writes(program: ExportedProgram) -> None:
     inputs = {spec.arg.name: spec for spec in signature.input_specs}
     specs: list[OutputSpec] = []
     new: list[fx.Node] = []
-    for place in _written(graph):
+    places = _written(graph)
+    if not places:
+        return
+    for place in places:
         spec = inputs[place.name]
         kind = _MUTATIONS.get(spec.kind)
         if kind is None:
