@@ -18,6 +18,7 @@ from stillgraph.core.diagnostics import refuse
 from stillgraph.deploy.exporting.locating import line_of
 from stillgraph.deploy.exporting.regions_apart import regions_apart
 from stillgraph.deploy.exporting.repeated_operands import repeated_operands_merged
+from stillgraph.passes.regions.lazy_code import code_on_demand, make_code
 from stillgraph.passes.regions.values import value_of
 from stillgraph.program.graphs import arguments, regions
 from stillgraph.program.input_spec import Dim as OurDim
@@ -57,8 +58,9 @@ def export(
         {d: _torch_dim(ours[d] if d < len(ours) else None, known) for d in given} or None
         for given, ours in zip(dynamic, named, strict=True)
     )
+    make_code(module)  # torch wants the names of its parameters
     try:
-        with _quiet(), torch.no_grad(), regions_apart(), repeated_operands_merged():
+        with _quiet(), torch.no_grad(), regions_apart(), repeated_operands_merged(), code_on_demand():
             exported = torch.export.export(module, args, dynamic_shapes=shapes, strict=False)
     except Exception as error:
         violated = _violated(error)

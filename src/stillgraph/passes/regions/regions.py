@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch import fx
 
+from stillgraph.passes.regions.lazy_code import lazy_module
 from stillgraph.program.graphs import arguments
 from stillgraph.program.program import Program
 
@@ -26,7 +27,7 @@ def copied(program: Program) -> Program:
 
 def copied_module(module: fx.GraphModule) -> fx.GraphModule:
     """A copy of a region and of the regions in it."""
-    fresh = fx.GraphModule(module, copy.deepcopy(module.graph), class_name="Region")
+    fresh = lazy_module(module, copy.deepcopy(module.graph), "Region")
     for name, child in module.named_children():
         if isinstance(child, fx.GraphModule):
             setattr(fresh, name, copied_module(child))
