@@ -17,6 +17,8 @@ SIGNATURES: dict[str, list[tuple[str, Any, Any]]] = {
     "to_static": [
         ("target", ANY, None),
         ("input_spec", KEYWORD, None),
+        ("dynamic_shapes", KEYWORD, None),
+        ("dynamic", KEYWORD, None),
         ("full_graph", KEYWORD, True),
         ("backend", KEYWORD, "inductor"),
         ("unroll_limit", KEYWORD, 64),
@@ -27,6 +29,7 @@ SIGNATURES: dict[str, list[tuple[str, Any, Any]]] = {
     "symbolic_trace": [
         ("target", ANY, REQUIRED),
         ("backend", KEYWORD, "eager"),
+        ("dynamic", KEYWORD, None),
         ("cache_size", KEYWORD, 8),
         ("strict", KEYWORD, False),
     ],
@@ -35,6 +38,7 @@ SIGNATURES: dict[str, list[tuple[str, Any, Any]]] = {
         ("args", ANY, ()),
         ("kwargs", ANY, None),
         ("input_spec", KEYWORD, None),
+        ("dynamic_shapes", KEYWORD, None),
         ("name", KEYWORD, None),
     ],
     "save": [
@@ -43,6 +47,7 @@ SIGNATURES: dict[str, list[tuple[str, Any, Any]]] = {
         ("args", KEYWORD, ()),
         ("kwargs", KEYWORD, None),
         ("input_spec", KEYWORD, None),
+        ("dynamic_shapes", KEYWORD, None),
         ("format", KEYWORD, None),
         ("control_flow", KEYWORD, None),
         ("prints", KEYWORD, "drop"),

@@ -18,8 +18,7 @@ from stillgraph.core.diagnostics import refuse
 from stillgraph.core.faults import is_own
 from stillgraph.core.lookup import stated, stated_signature
 from stillgraph.operators.calls.calls import call
-from stillgraph.program.dynamic_shapes import DynamicShapes, Marks, Specs
-from stillgraph.program.input_spec import Dim, InputSpec
+from stillgraph.program.input_spec import Dim, DynamicShapes, InputSpec, Marks, Specs
 from stillgraph.program.program import Program
 from stillgraph.program.sources import Argument, Source
 from stillgraph.runtime.calls.bound_function import BoundStaticFunction

@@ -16,9 +16,8 @@ from stillgraph.api.static import Static
 from stillgraph.core.diagnostics import refusal
 from stillgraph.core.faults import is_fault
 from stillgraph.core.raised import line_that_raised
-from stillgraph.program.dynamic_shapes import DynamicShapes, Specs
 from stillgraph.program.facts.module_tables import entered
-from stillgraph.program.input_spec import InputSpec
+from stillgraph.program.input_spec import DynamicShapes, InputSpec, Specs
 from stillgraph.program.program import Program
 from stillgraph.program.sources import Source
 from stillgraph.runtime.calls.bound_function import BoundStaticFunction
@@ -82,11 +81,11 @@ def to_static(
             the result is a decorator.
         input_spec: one `InputSpec` (or None) per argument, ``self`` not counted.
         dynamic_shapes: the dimensions that differ from call to call, as `torch.export.export` takes them
-            (`program.dynamic_shapes.DynamicShapes`), instead of ``input_spec``.
+            (`program.input_spec.DynamicShapes`), instead of ``input_spec``.
         dynamic: as of ``torch.compile``. By default, a size, or a whole number among the arguments, that is seen to
             differ becomes an input of the next program. With True each is one from the first call on; with False none
             is. Of 0, 1 and what the code needs to know there are programs of their own. Dimensions that
-            `torch._dynamo.mark_dynamic`, ``maybe_mark_dynamic`` and ``mark_static`` have marked are taken as marked.
+            ``mark_dynamic``, ``maybe_mark_dynamic`` and ``mark_static`` of torch's compiler have marked are taken as marked.
         full_graph: the whole call becomes one program, or a `CaptureError` says why not. Otherwise as much as can be
             becomes programs, and Python carries out in between what cannot.
         strict: without a full graph, whether a capture that fails in an unforeseen way raises, rather than that the

@@ -13,7 +13,7 @@ from stillgraph.api.captures import capture_call, function_of
 from stillgraph.core.faults import unwinds
 from stillgraph.core.location import start_of
 from stillgraph.operators.torch.torchscript import class_behind, exported_methods, refuse_module
-from stillgraph.program.dynamic_shapes import Specs
+from stillgraph.program.input_spec import Specs
 from stillgraph.report.boxes import Place, place_of
 from stillgraph.report.migration import Entry, Migration, refusal_of
 from stillgraph.report.torchscript_idioms import find_idioms, is_users, package_of

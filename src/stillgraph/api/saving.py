@@ -21,9 +21,8 @@ from stillgraph.deploy.archive import load as load_program
 from stillgraph.deploy.description.entries import Entry, check_names
 from stillgraph.deploy.description.wishes import Wishes
 from stillgraph.deploy.exporting.shared_state import read_as_constants
-from stillgraph.program.dynamic_shapes import Specs
 from stillgraph.program.facts.module_tables import entered
-from stillgraph.program.input_spec import InputSpec
+from stillgraph.program.input_spec import InputSpec, Specs
 from stillgraph.program.program import Program
 from stillgraph.program.sources import Argument, Source
 from stillgraph.runtime.calls.bound_function import BoundStaticFunction

@@ -14,8 +14,8 @@ from stillgraph.api import later
 from stillgraph.core.diagnostics import CaptureError
 from stillgraph.core.location import Location
 from stillgraph.core.lookup import stated, stated_signature
-from stillgraph.program.dynamic_shapes import Specs
 from stillgraph.program.guards import Guard
+from stillgraph.program.input_spec import Specs
 from stillgraph.program.program import Program
 from stillgraph.program.sources import Argument
 from stillgraph.report.coverage import Coverage

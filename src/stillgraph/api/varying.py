@@ -10,8 +10,8 @@ import torch
 
 from stillgraph.core.lookup import is_exactly
 from stillgraph.core.parcel import opened
-from stillgraph.program.dynamic_shapes import Marks
 from stillgraph.program.guards import ConstantGuard, FactGuard, Guard, SizeGuard, TensorGuard
+from stillgraph.program.input_spec import Marks
 from stillgraph.program.program import Program
 from stillgraph.program.sources import Argument, Cell, Item, Source
 from stillgraph.runtime.calls.cache import CapturedCall

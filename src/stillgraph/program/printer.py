@@ -11,7 +11,17 @@ from torch import fx
 
 from stillgraph.program.graphs import arguments
 from stillgraph.program.guards import ConstantGuard, ModeGuard, SizeGuard, TensorGuard
-from stillgraph.program.operations import act, build_list, checkpointed, outside, print_, recurse, recursion, rerouted, try_
+from stillgraph.program.operations import (
+    act,
+    build_list,
+    checkpointed,
+    outside,
+    print_,
+    recurse,
+    recursion,
+    rerouted,
+    try_,
+)
 from stillgraph.program.outputs import (
     Choice,
     Container,

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import fx
 
-from stillgraph.passes.regions.regions import outputs, placeholders
+from stillgraph.passes.regions.regions import placeholders
 from stillgraph.passes.regions.values import value_of
 from stillgraph.passes.state.growing import expression
 
