@@ -11,7 +11,8 @@ from torch import fx
 
 from stillgraph.core.location import Location
 from stillgraph.program.graphs import arguments, regions
-from stillgraph.program.operations import checkpointed, recursion, rerouted, try_
+from stillgraph.program.operations import checkpointed, recursion, try_
+from stillgraph.program.rerouting import rerouted
 
 CONSTRUCTS: dict[Any, tuple[str, dict[int, str]]] = {
     torch.ops.higher_order.cond: ("if", {1: "then", 2: "else"}),
@@ -44,7 +45,7 @@ class Block:
 
     @property
     def construct(self) -> str:
-        """``"if"``, ``"while"``, ``"try"``, ``"recursion"``, ``"checkpoint"`` or ``"backward"``; ``"program"`` for the top."""
+        """What `CONSTRUCTS` calls it: ``"if"``, ``"while"`` and so on; ``"program"`` for the top."""
         return "program" if self.node is None else CONSTRUCTS[self.node.target][0]
 
     @property

@@ -11,17 +11,7 @@ from torch import fx
 
 from stillgraph.program.graphs import arguments
 from stillgraph.program.guards import ConstantGuard, ModeGuard, SizeGuard, TensorGuard
-from stillgraph.program.operations import (
-    act,
-    build_list,
-    checkpointed,
-    outside,
-    print_,
-    recurse,
-    recursion,
-    rerouted,
-    try_,
-)
+from stillgraph.program.operations import act, build_list, checkpointed, outside, print_, recurse, recursion, try_
 from stillgraph.program.outputs import (
     Choice,
     Container,
@@ -34,6 +24,7 @@ from stillgraph.program.outputs import (
     Repeated,
     Template,
 )
+from stillgraph.program.rerouting import rerouted
 from stillgraph.program.sources import Slot
 from stillgraph.program.types import ListType, NumberType, ObjectType, TableType, TensorType
 

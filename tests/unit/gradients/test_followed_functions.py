@@ -31,7 +31,7 @@ class Grown(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Any:  # type: ignore[override]  # likewise
-        x, y, w = ctx.saved_tensors
+        x, y, _ = ctx.saved_tensors
         if y.sum() > 0:
             grad = grad * 2
         for _ in range(ctx.times):
@@ -236,6 +236,28 @@ def test_python_source_has_both_passes(tmp_path: Path) -> None:
     for values in (P, N):
         wanted, found = (with_gradients(each, V(*values), V(1.5)) for each in (_function, names["function"]))
         torch.testing.assert_close(found, wanted, rtol=0, atol=0)
+
+
+class Owner:
+    """Applies a function in a property, which Python calls."""
+
+    def __init__(self, factor: float) -> None:
+        self.factor = factor
+
+    @property
+    def applied(self) -> Any:
+        return lambda x, w: Grown.apply(Factor(self.factor), x, w)  # type: ignore[no-untyped-call]  # torch's
+
+    @property
+    def scaled(self) -> Any:
+        return Grown.apply(Factor(self.factor), V(*P), V(1.5))  # type: ignore[no-untyped-call]  # torch's
+
+
+@as_in_eager
+def test_in_a_property(wrap: Wrap) -> Any:
+    owner = Owner(2.0)
+    f = wrap(lambda x, w: owner.applied(x, w) * owner.scaled)
+    return [with_gradients(f, V(*x), V(1.5)) for x in (P, N)]
 
 
 class Counting(torch.autograd.Function):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from stillgraph.program import acts, operations, optimizers
+from stillgraph.program import acts, operations, optimizers, rerouting
 
 EXPECT = '''\
 def _expect(name, value, dtype, shape):
@@ -221,7 +221,7 @@ def _learning_rate(rates, index):
 
 NAMED: dict[Any, str] = {
     operations.popped: "_popped",
-    operations.reroute: "_reroute",
+    rerouting.reroute: "_reroute",
     operations.deleted: "_deleted",
     operations.inserted: "_inserted",
     operations.found_to_remove: "_found_to_remove",

@@ -15,7 +15,8 @@ from stillgraph.passes.regions.values import value_of
 from stillgraph.program.blocks import region_of
 from stillgraph.program.context import Context, in_backward
 from stillgraph.program.graphs import arguments
-from stillgraph.program.operations import checkpointed, recursion, reroute, rerouted, try_
+from stillgraph.program.operations import checkpointed, recursion, try_
+from stillgraph.program.rerouting import reroute, rerouted
 
 
 class PythonRegions(Regions):

@@ -98,8 +98,8 @@ def _gradients(
 ) -> Sequence[Any]:
     """The gradients of the tensors among the arguments."""
     given = capture.conversion.convert(_BACKWARD)(function, ctx, grads)
-    is_known = isinstance(given, tuple) and len(given) >= len(args) and not any(each is not None for each in given[len(args) :])
-    if not is_known or not all(each is None or isinstance(each, torch.Tensor) for each in given):
+    is_one_each = len(given) >= len(args) and all(each is None for each in given[len(args) :])
+    if not is_one_each or not all(each is None or isinstance(each, torch.Tensor) for each in given):
         raise _refused(function, "gives other gradients than one for each argument", "Give a tensor or None for each.")
     return [gradient for gradient, each in zip(given, args) if isinstance(each, torch.Tensor)]
 

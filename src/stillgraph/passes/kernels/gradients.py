@@ -11,20 +11,14 @@ from stillgraph.passes.regions.operands import tidy_operands
 from stillgraph.passes.regions.regions import all_regions, attribute, copied, inlined
 from stillgraph.passes.regions.values import value_of
 from stillgraph.program.graphs import arguments
-from stillgraph.program.operations import (
-    checkpointed,
-    closed_over,
-    hooked_inputs,
-    hooked_outputs,
-    module_hooks,
-    rerouted,
-)
+from stillgraph.program.operations import checkpointed, closed_over, hooked_inputs, hooked_outputs, module_hooks
 from stillgraph.program.program import Program
+from stillgraph.program.rerouting import rerouted
 from stillgraph.program.types import ObjectType
 
 
 def drop_gradients(program: Program) -> Program:
-    """Put what a checkpoint calls in its place, drop hooks and backward passes; say ``detach`` for what torch does not trace.
+    """Put what a checkpoint calls in its place, drop hooks and backward passes; say ``detach`` where torch needs it.
 
     ::
 

@@ -13,7 +13,7 @@ from torch import fx
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.program.context import current_context
-from stillgraph.program.operations import Rerouted, rerouted
+from stillgraph.program.rerouting import Rerouted, rerouted
 from stillgraph.program.so_far import SO_FAR
 from stillgraph.trace.code.frames import here
 from stillgraph.trace.control_flow.arms import Arm, run_arm

@@ -102,6 +102,20 @@ def _squeeze(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
     return recorder.on_each_path(is_one, without, lambda: recorder.record(func, args, kwargs))
 
 
+def _resize(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
+    """``resize_`` and ``resize_as_``: a tensor that has the size already stays what it is."""
+    fake, wanted = recorder.to_fake(args[0]), recorder.to_fake(args[1:])
+    size = wanted[0].shape if func is _T.resize_as_ and wanted else wanted[0] if _is_sequence(wanted[:1]) else wanted
+    is_known = not kwargs and all(type(each) is int for each in (*fake.shape, *size))
+    if is_known and not fake.requires_grad and tuple(fake.shape) == tuple(size):
+        return args[0]
+    return recorder.record(func, args, kwargs)
+
+
+def _is_sequence(given: tuple[Any, ...]) -> bool:
+    return bool(given) and isinstance(given[0], (tuple, list))
+
+
 def _item(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
     tensor = args[0]
     fake = recorder.to_fake(tensor)
@@ -237,6 +251,7 @@ HANDLERS: dict[Any, Callable[..., Any]] = {
     **hooks.HANDLERS,
     **in_parts.HANDLERS,
     _T.apply_: _cannot,
+    **dict.fromkeys((_T.resize_, _T.resize_as_), _resize),
     _T.map_: _cannot,
     _T.map2_: _cannot,
     _T.new: _new,

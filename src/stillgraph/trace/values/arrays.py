@@ -158,13 +158,17 @@ def _remainder(left: Any, right: Any, **options: Any) -> Any:
 
 
 def _interp(x: Any, xp: Any, fp: Any) -> Any:
-    """``numpy.interp``, as numpy computes it for numbers that are finite: along the line through two points."""
+    """``numpy.interp``: along the line through the two points around a place, as numpy computes that."""
     at, places, values = (_layer().asarray(each).tensor.to(torch.float64) for each in (x, xp, fp))
     last = places.numel() - 1
     after = torch.searchsorted(places.contiguous(), at.contiguous(), right=True)
     before = (after - 1).clamp(0, max(last - 1, 0))
     slope = (values[before + 1] - values[before]) / (places[before + 1] - places[before]) if last else values[before]
     between = slope * (at - places[before]) + values[before]
+    if last:
+        from_behind = slope * (at - places[before + 1]) + values[before + 1]
+        between = torch.where(between.isnan(), from_behind, between)
+        between = torch.where(between.isnan() & (values[before] == values[before + 1]), values[before], between)
     inside = torch.where(at == places[before], values[before], between)
     result = torch.where(after == 0, values[0], torch.where(after > last, values[last], inside))
     return _layer().ndarray(torch.where(at.isnan(), at, result))
