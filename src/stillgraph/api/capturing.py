@@ -85,7 +85,7 @@ def to_static(
         dynamic: as of ``torch.compile``. By default, a size, or a whole number among the arguments, that is seen to
             differ becomes an input of the next program. With True each is one from the first call on; with False none
             is. Of 0, 1 and what the code needs to know there are programs of their own. Dimensions that
-            ``mark_dynamic``, ``maybe_mark_dynamic`` and ``mark_static`` of torch's compiler have marked are taken as marked.
+            ``mark_dynamic``, ``maybe_mark_dynamic`` or ``mark_static`` of torch's compiler has marked are taken so.
         full_graph: the whole call becomes one program, or a `CaptureError` says why not. Otherwise as much as can be
             becomes programs, and Python carries out in between what cannot.
         strict: without a full graph, whether a capture that fails in an unforeseen way raises, rather than that the

@@ -10,9 +10,9 @@ import torch
 from torch import fx
 
 from stillgraph.core.location import Location
+from stillgraph.program.facts.rerouting import rerouted
 from stillgraph.program.graphs import arguments, regions
 from stillgraph.program.operations import checkpointed, recursion, try_
-from stillgraph.program.rerouting import rerouted
 
 CONSTRUCTS: dict[Any, tuple[str, dict[int, str]]] = {
     torch.ops.higher_order.cond: ("if", {1: "then", 2: "else"}),

@@ -19,11 +19,11 @@ from torch.utils.checkpoint import checkpoint
 from stillgraph.core.diagnostics import InternalError
 from stillgraph.program.blocks import Block, blocks
 from stillgraph.program.context import Context, current_context, in_backward, write_switches
+from stillgraph.program.facts.rerouting import reroute, rerouted
 from stillgraph.program.graphs import arguments
 from stillgraph.program.guards import ModeGuard
 from stillgraph.program.operations import bound, checkpointed, keep, recurse, recursion, try_
 from stillgraph.program.program import Program
-from stillgraph.program.rerouting import reroute, rerouted
 
 Values = tuple[Any, ...]
 

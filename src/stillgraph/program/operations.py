@@ -15,7 +15,7 @@ import torch
 from torch.utils.hooks import BackwardHook
 
 from stillgraph.program.exceptions import raise_, raise_made, reraise, which, without_traceback
-from stillgraph.program.rerouting import rerouted
+from stillgraph.program.facts.rerouting import rerouted
 
 
 class Unbound:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import fx
 
+from stillgraph.program.facts.rerouting import rerouted
 from stillgraph.program.graphs import arguments
 from stillgraph.program.guards import ConstantGuard, ModeGuard, SizeGuard, TensorGuard
 from stillgraph.program.operations import act, build_list, checkpointed, outside, print_, recurse, recursion, try_
@@ -24,7 +25,6 @@ from stillgraph.program.outputs import (
     Repeated,
     Template,
 )
-from stillgraph.program.rerouting import rerouted
 from stillgraph.program.sources import Slot
 from stillgraph.program.types import ListType, NumberType, ObjectType, TableType, TensorType
 

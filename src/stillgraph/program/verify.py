@@ -11,10 +11,10 @@ from torch import fx
 
 from stillgraph.core.diagnostics import InternalError
 from stillgraph.program.effects import Effect
+from stillgraph.program.facts.rerouting import rerouted
 from stillgraph.program.graphs import arguments
 from stillgraph.program.operations import checkpointed, recursion, try_, unbound
 from stillgraph.program.outputs import Template, outputs_of
-from stillgraph.program.rerouting import rerouted
 from stillgraph.program.types import ListType, ObjectType
 
 if TYPE_CHECKING:

@@ -38,8 +38,8 @@ def known_results(region: Any, args: Sequence[Any]) -> tuple[Any, ...] | Any | N
 
 def _alike(known: Any, given: Any) -> bool:
     if not (isinstance(known, torch.Tensor) and isinstance(given, torch.Tensor)):
-        return type(known) is type(given) and expression(known) == expression(given)
-    return _described(known) == _described(given)
+        return type(known) is type(given) and bool(expression(known) == expression(given))
+    return bool(_described(known) == _described(given))
 
 
 def _described(tensor: torch.Tensor) -> Any:

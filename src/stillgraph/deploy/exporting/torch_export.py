@@ -101,7 +101,7 @@ def _give_plain_dicts(program: ExportedProgram) -> None:
 
 
 def _spell_sums(module: fx.GraphModule) -> None:
-    """Put additions of two in the place of ``torch.sym_sum``, which torch makes of sizes, and cannot write or compile."""
+    """Put additions of two in the place of ``torch.sym_sum``, which torch makes of sizes and cannot write."""
     for region in regions(module):
         for node in region.graph.find_nodes(op="call_function", target=torch.sym_sum):
             first, *rest = arguments(node)[0]

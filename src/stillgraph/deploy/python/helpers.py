@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from stillgraph.program import acts, operations, optimizers, rerouting
+from stillgraph.program import acts, operations, optimizers
+from stillgraph.program.facts import rerouting
 
 EXPECT = '''\
 def _expect(name, value, dtype, shape):

@@ -14,9 +14,9 @@ from stillgraph.passes.regions.regions import COND, WHILE
 from stillgraph.passes.regions.values import value_of
 from stillgraph.program.blocks import region_of
 from stillgraph.program.context import Context, in_backward
+from stillgraph.program.facts.rerouting import reroute, rerouted
 from stillgraph.program.graphs import arguments
 from stillgraph.program.operations import checkpointed, recursion, try_
-from stillgraph.program.rerouting import reroute, rerouted
 
 
 class PythonRegions(Regions):

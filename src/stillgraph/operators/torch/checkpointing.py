@@ -11,7 +11,7 @@ from torch.utils.checkpoint import checkpoint, checkpoint_sequential
 
 from stillgraph.operators.dispatch import call
 from stillgraph.trace.capture.session import session
-from stillgraph.trace.control_flow.checkpointing import stage_checkpoint
+from stillgraph.trace.control_flow.autograd_regions import stage_checkpoint
 from stillgraph.trace.heap.exits import Exit, Return
 
 _OPTIONS = ("use_reentrant", "context_fn", "determinism_check", "debug", "early_stop", "preserve_rng_state")

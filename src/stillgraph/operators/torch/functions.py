@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from types import FunctionType
-from typing import Any
+from typing import Any, cast
 
 import torch
 
@@ -17,7 +17,7 @@ from stillgraph.core.diagnostics import CaptureError, Refusal, refuse
 from stillgraph.polyfills import functions
 from stillgraph.trace.capture.session import Session
 from stillgraph.trace.code.frames import here
-from stillgraph.trace.control_flow.rerouting import Forward, stage_backward
+from stillgraph.trace.control_flow.autograd_regions import Forward, stage_backward
 from stillgraph.trace.torch_rules.autograd_graph import requirement_differs
 
 
@@ -61,7 +61,7 @@ def _follow(capture: Session, function: Any, args: tuple[Any, ...]) -> Any:
     return found if isinstance(result, tuple) else found[0]
 
 
-_FORWARD, _BACKWARD = functions.forward, functions.backward
+_FORWARD, _BACKWARD = cast(FunctionType, functions.forward), cast(FunctionType, functions.backward)
 
 
 def _requires_grad(capture: Session, function: Any, tensor: torch.Tensor) -> bool:

@@ -10,10 +10,10 @@ from torch import fx
 from stillgraph.passes.regions.operands import tidy_operands
 from stillgraph.passes.regions.regions import all_regions, attribute, copied, inlined
 from stillgraph.passes.regions.values import value_of
+from stillgraph.program.facts.rerouting import rerouted
 from stillgraph.program.graphs import arguments
 from stillgraph.program.operations import checkpointed, closed_over, hooked_inputs, hooked_outputs, module_hooks
 from stillgraph.program.program import Program
-from stillgraph.program.rerouting import rerouted
 from stillgraph.program.types import ObjectType
 
 

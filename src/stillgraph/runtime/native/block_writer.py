@@ -14,9 +14,9 @@ from torch.utils.checkpoint import checkpoint
 
 from stillgraph.program.context import Context, in_backward
 from stillgraph.program.exceptions import raise_, take_left
+from stillgraph.program.facts.rerouting import reroute, rerouted
 from stillgraph.program.graphs import arguments, regions
 from stillgraph.program.operations import checkpointed, keep, recurse, recursion, try_
-from stillgraph.program.rerouting import reroute, rerouted
 from stillgraph.program.so_far import so_far_at
 from stillgraph.runtime.native.driver_text import Writer
 from stillgraph.runtime.native.expressions import Expressions

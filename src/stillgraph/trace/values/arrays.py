@@ -384,7 +384,7 @@ def call_numpy(function: Any, args: Any, kwargs: dict[str, Any]) -> Any:
     place: Any = _layer()
     for part in (_module(function) or "numpy").split(".")[1:]:
         place = getattr(place, part, place)
-    found = _OF_OUR_OWN.get(name) or getattr(place, name, None)
+    found: Any = _OF_OUR_OWN.get(name) or getattr(place, name, None)
     if found is None or isinstance(function, type):
         message = f"torch's numpy layer has no {name}, which is called on what only the run knows"
         raise refuse("SG310", message, location=here(), hint=counterpart(function))

@@ -1,11 +1,11 @@
-"""Staging the backward pass of a ``torch.autograd.Function`` that is followed: a region that autograd calls."""
+"""Staging what autograd calls: the backward pass of a function that is followed, and checkpoints."""
 
 from __future__ import annotations
 
 import contextlib
 import operator
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -13,17 +13,22 @@ from torch import fx
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.program.context import current_context
-from stillgraph.program.rerouting import Rerouted, rerouted
+from stillgraph.program.facts.rerouting import Rerouted, rerouted
+from stillgraph.program.operations import checkpointed
 from stillgraph.program.so_far import SO_FAR
+from stillgraph.program.types import TensorType, Type
 from stillgraph.trace.code.frames import here
 from stillgraph.trace.control_flow.arms import Arm, run_arm
+from stillgraph.trace.control_flow.joined.join import Joiner
 from stillgraph.trace.control_flow.region_interface import unify_captures
+from stillgraph.trace.control_flow.staging import bind_outputs, close_arms, give_outputs
 from stillgraph.trace.graph.node_arguments import as_argument
 from stillgraph.trace.graph.recorder import Recorder
 from stillgraph.trace.graph.region import Region
-from stillgraph.trace.heap.exits import Return
+from stillgraph.trace.heap.exits import Exit, Return
 
 
+# ---- the backward pass of a function
 @dataclass(frozen=True)
 class Forward:
     """What the forward pass has done.
@@ -64,13 +69,13 @@ def stage_backward(recorder: Recorder, forward: Forward, backward: Backward) -> 
         for place in forward.own:
             held[place] = _taken(recorder, arm.region, "saved", forward.saved[place], True)
 
-    def block() -> Return:
+    def block() -> Exit:
         return Return(tuple(backward(grads, held)))
 
     with _as_in_backward():
         run_arm(recorder, block, (), arm)
-    for place, _ in arm.writes.values():
-        message = f"the backward pass of {forward.name} changes {place}, which outlives it"
+    for changed, _ in arm.writes.values():
+        message = f"the backward pass of {forward.name} changes {changed}, which outlives it"
         raise refuse("SG305", message, location=here(), hint="Let backward compute gradients, and change nothing else.")
     given = arm.exit.value if arm.exit is not None and not arm.diverged else (None,) * len(forward.inputs)
     with recorder.resume(arm.region):
@@ -126,3 +131,49 @@ def _forget_progress(region: Region) -> None:
     for inside in region.attributes.values():
         if isinstance(inside, Region):
             _forget_progress(inside)
+
+
+# ---- checkpoints
+def stage_checkpoint(
+    recorder: Recorder, block: Callable[[list[Any]], Exit], inputs: list[Any], options: dict[str, Any]
+) -> Any:
+    """What a checkpointed block returns.
+
+    Args:
+        recorder: the capture.
+        block: what is called, given what stands for the inputs.
+        inputs: the tensors at which autograd's graph is cut, if the checkpoint is reentrant; none otherwise.
+        options: of `torch.utils.checkpoint.checkpoint`.
+    """
+    mark = recorder.symbolic.mark
+    body, never = Arm(Region(recorder.region)), Arm(Region(recorder.region), diverged=True)
+    with recorder.resume(body.region):
+        fresh = [_placeholder(recorder, body.region, value) for value in inputs]
+    body = run_arm(recorder, lambda: block(fresh), (), body)
+    cut = bool(inputs) and not any(recorder.to_fake(value).requires_grad for value in inputs)
+
+    def emit(joiner: Joiner) -> list[Any]:
+        give_outputs(recorder, body, never, joiner.pairs)
+        operands = unify_captures(recorder, [body.region])
+        region = recorder.region.attribute("checkpointed", body.region.close(body.outputs))
+        node = recorder.emit("call_function", checkpointed, (None, tuple(inputs), (), options), {})
+        node.args = (region, node.args[1], tuple(operands), node.args[3])
+        types = [_without_gradient(pair.type) if cut else pair.type for pair in joiner.pairs]
+        return bind_outputs(recorder, node, types, [pair.place for pair in joiner.pairs])
+
+    exit = close_arms(recorder, emit, body, never, (), (), mark)
+    assert exit is not None, "the block returns"
+    return exit.value
+
+
+def _placeholder(recorder: Recorder, region: Region, value: Any) -> Any:
+    """What stands for an input inside."""
+    fake = recorder.to_fake(value)
+    with torch._C.DisableTorchFunction(), recorder.symbolic.fake_mode:
+        inside = fake.detach().requires_grad_(fake.requires_grad)
+    region.define(inside, region.placeholder("input", inside))
+    return inside
+
+
+def _without_gradient(type_: Type) -> Type:
+    return replace(type_, requires_grad=False) if isinstance(type_, TensorType) else type_
