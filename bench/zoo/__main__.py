@@ -1,4 +1,7 @@
-"""``python -m bench.zoo [NAME ...] [--no-files] [--json FILE]``: the zoo's table. Each program has its own process."""
+"""``python -m bench.zoo [NAME ...] [--no-files] [--json FILE] [--known FILE] [--markdown FILE]``: the zoo's table.
+
+Each program has its own process. What ``--json`` has written so far, ``--known`` takes up.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # to run as a scri
 from bench._timing import write_json
 from bench.zoo.entries import Entry, entries
 from bench.zoo.judge import FORMATS, judged
+from bench.zoo.page import is_right, page
 
 LIMIT = 300
 """Seconds for one program."""
@@ -44,13 +48,9 @@ def state(found: dict[str, Any], length: int = 600) -> str:
     return f"refused: {found['refused']}"[:length] if found.get("refused") else "whole, right"
 
 
-def _is_right(found: dict[str, Any]) -> bool:
-    return not any(found.get(what) for what in ("broken", "wrong", "refused"))
-
-
 def row(entry: Entry, found: dict[str, Any]) -> tuple[str, ...]:
     """A program's cells."""
-    if not _is_right(found):
+    if not is_right(found):
         return entry.name, entry.library, state(found, 60), "", "", "", "", ""
     files = found.get("files") or {}
     cells = tuple((files[kind][:60] or "verified") if kind in files else "" for kind in FORMATS)
@@ -63,23 +63,30 @@ def row(entry: Entry, found: dict[str, Any]) -> tuple[str, ...]:
 @click.option("--files/--no-files", default=True, help="Save each program, too.")
 @click.option("--alone", is_flag=True, help="Judge the one program in this process, and print what is found as JSON.")
 @click.option("--json", "path", type=click.Path(path_type=Path), help="Write what is found to this file, too.")
-def main(names: tuple[str, ...], files: bool, alone: bool, path: Path | None) -> None:
+@click.option("--known", type=click.Path(path_type=Path, exists=True), help="Take what this file has found already.")
+@click.option("--markdown", type=click.Path(path_type=Path), help="Write the page of docs/guide/ to this file, too.")
+def main(
+    names: tuple[str, ...], files: bool, alone: bool, path: Path | None, known: Path | None, markdown: Path | None
+) -> None:
     """Print a row for each program whose library is installed."""
-    known = entries()
-    chosen = [known[name] for name in names] if names else [each for each in known.values() if each.installed]
+    every = entries()
+    chosen = [every[name] for name in names] if names else [each for each in every.values() if each.installed]
     if alone:
         print(json.dumps(judged(chosen[0], files=files).as_dict()))
         return
-    results: dict[str, Any] = {}
+    results: dict[str, Any] = json.loads(known.read_text())["results"] if known else {}
     table = Table("program", "library", "full graph", "programs", "first call", "warm, of eager's", ".pt2", ".onnx")
     for entry in chosen:
-        results[entry.name] = apart(entry, files)
+        if names or entry.name not in results:
+            results[entry.name] = apart(entry, files)
+            write_json(path, results)
         table.add_row(*row(entry, results[entry.name]))
         print(entry.name, state(results[entry.name]), flush=True)
     Console().print(table)
-    right = sum(map(_is_right, results.values()))
+    right = sum(map(is_right, results.values()))
     print(f"{right} of {len(results)} are whole and right")
-    write_json(path, results)
+    if markdown is not None:
+        markdown.write_text(page(every, results))
 
 
 if __name__ == "__main__":

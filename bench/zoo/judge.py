@@ -141,7 +141,7 @@ def _told(error: BaseException) -> str:
     """The first lines of an error, in one."""
     lines = [line.strip() for line in str(error).strip().splitlines() if line.strip()]
     told = [line for line in lines if not line.startswith(("File ", "^", "~"))]
-    return " | ".join([*told[:1], *told[-6:]])[:600]
+    return " | ".join([*told[:1], *told[-6:]])[:1200]
 
 
 def _ratio(plain: Made, made: Made, static: Any, rounds: int) -> float:
