@@ -84,3 +84,30 @@ def test_the_walk_through_what_a_function_reaches_is_not_watched(monkeypatch: py
         static = sg.to_static(calls_what_reaches_much, backend="eager")
         assert static(given).tolist() == calls_what_reaches_much(given).tolist()
     assert noted["call"] < len(TABLE), noted
+
+
+def straight(x: Tensor) -> Tensor:
+    for _ in range(20):
+        x = x * 1.5
+    return x
+
+
+def branching(x: Tensor) -> Tensor:
+    for number in range(20):
+        if x.sum() > number:
+            x = x + 1
+    return x
+
+
+@pytest.mark.parametrize(("function", "most"), [(straight, 5_000), (branching, 60_000)])
+def test_what_is_recorded_is_hardly_watched(monkeypatch: pytest.MonkeyPatch, function: Any, most: int) -> None:
+    noted: Counter[str] = Counter()
+    note = ExecutedCode._note
+
+    def count(executed: ExecutedCode, frame: FrameType, event: str, argument: Any) -> None:
+        noted[event] += 1
+        note(executed, frame, event, argument)
+
+    monkeypatch.setattr(ExecutedCode, "_note", count)
+    sg.to_static(function, backend="eager")(torch.ones(2))
+    assert noted.total() < most, noted
