@@ -174,7 +174,7 @@ def _interp(x: Any, xp: Any, fp: Any) -> Any:
     return _layer().ndarray(torch.where(at.isnan(), at, result))
 
 
-_OF_OUR_OWN = {"remainder": _remainder, "mod": _remainder, "interp": _interp}
+_OF_OUR_OWN: dict[str, Callable[..., Any]] = {"remainder": _remainder, "mod": _remainder, "interp": _interp}
 
 
 def _names() -> Iterator[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import string
 from collections.abc import Callable, Mapping
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import torch
 
@@ -17,6 +17,9 @@ from stillgraph.trace.values.arrays import StagedArray
 from stillgraph.trace.values.complexes import StagedComplex
 from stillgraph.trace.values.containers import holds_staged
 from stillgraph.trace.values.numbers import Staged, StagedNumber, kind_of
+
+if TYPE_CHECKING:
+    from stillgraph.trace.graph.recorder import Recorder
 
 _SAMPLES: Mapping[type, tuple[Any, ...]] = {
     int: (1, -1, 1, 1),
@@ -33,11 +36,17 @@ _OF_ANY_TYPE = (1, 1.5, True, None)
 
 
 def require_fits(
-    template: str, values: tuple[Any, ...], fill: Callable[..., str], names: Mapping[str, Any], texts: type
+    recorder: Recorder,
+    template: str,
+    values: tuple[Any, ...],
+    fill: Callable[..., str],
+    names: Mapping[str, Any],
+    texts: type,
 ) -> bool:
     """Fill a template with values of the same types: it raises where a specification does not fit, as eager PyTorch.
 
     Args:
+        recorder: the capture, which knows on which path we are.
         template: what is filled in.
         values: what it is filled with, some of which only the run knows.
         fill: makes the text of them.
@@ -56,7 +65,7 @@ def require_fits(
         return False
     errors: list[Exception | None] = []
     for number, uncertain in itertools.product(range(len(_SAMPLES[float])), _OF_ANY_TYPE):
-        sampled = _Sampling(number, uncertain, texts)
+        sampled = _Sampling(recorder, number, uncertain, texts)
         args = tuple(map(sampled.of, values))
         named = {name: sampled.of(value) for name, value in names.items()}
         try:
@@ -87,12 +96,14 @@ class _Sampling:
     """Gives samples of values.
 
     Args:
+        recorder: as `require_fits`.
         number: which of the samples of each type.
         uncertain: what stands for a value of a type that only the run knows.
         texts: as `require_fits`.
     """
 
-    def __init__(self, number: int, uncertain: Any, texts: type) -> None:
+    def __init__(self, recorder: Recorder, number: int, uncertain: Any, texts: type) -> None:
+        self._recorder = recorder
         self._number = number
         self._texts = texts
         self._uncertain = uncertain
@@ -116,18 +127,24 @@ class _Sampling:
         if isinstance(value, StagedComplex):
             return self._of(complex)
         if isinstance(value, self._texts):
-            return None if info(value).may_be_missing and self._uncertain is None else self._of(str)
+            return None if self._may_be_missing(value) and self._uncertain is None else self._of(str)
         return _unformatted(kind.__name__, None) if isinstance(value, Staged) or holds_staged(value) else value
 
     def _of_data(self, value: Any) -> Any:
-        known = info(value)
-        if known.may_be_missing or known.may_be_number or known.kind_varies:  # only the run tells its type
-            may_be = self._uncertain is not None or known.may_be_missing
+        known, missing = info(value), self._may_be_missing(value)
+        if missing or known.may_be_number or known.kind_varies:  # only the run tells its type
+            may_be = self._uncertain is not None or missing
             return self._uncertain if may_be else _OF_ANY_TYPE[0]
         if isinstance(value, StagedNumber):
             return self._of(kind_of(value))
         with torch._C.DisableTorchFunction():
             return self._of_tensor(value)
+
+    def _may_be_missing(self, value: Any) -> bool:
+        """Whether there may be None where we are, or no value: what was read has one."""
+        known, recorder = info(value), self._recorder
+        unbound = known.may_be_unbound and recorder.known_unboundness(value) is not False
+        return unbound or (known.may_be_none and recorder.may_be_none(value))
 
     def _of(self, kind: type) -> Any:
         return _SAMPLES[kind][self._number]

@@ -58,7 +58,7 @@ class StagedText(Staged):
     ) -> None:
         self._recorder = recorder
         names = names or {}
-        if not require_fits(template, values, fill, names, StagedText):
+        if not require_fits(recorder, template, values, fill, names, StagedText):
             recorder.before_raise(None)
         args = tuple(_shown(recorder, value) for value in values)
         kwargs = {name: _shown(recorder, value) for name, value in names.items()}
