@@ -8,14 +8,19 @@ from types import FunctionType
 
 from stillgraph.program import exceptions, operations
 from stillgraph.program.blocks import CONSTRUCTS
+from stillgraph.program.facts import rerouting
 from stillgraph.program.interpreter import CONTROL
 
-NOT_IN_GRAPHS = {"settling": "what runs a program", "take_left": "what carries out effects"}
+NOT_IN_GRAPHS = {
+    "reroute": "what runs a program",
+    "settling": "what runs a program",
+    "take_left": "what carries out effects",
+}
 
 
 def in_graphs() -> dict[str, FunctionType]:
     """The public functions of the modules, less those that no node calls."""
-    modules = (operations, exceptions)
+    modules = (operations, exceptions, rerouting)
     public = [each for module in modules for each in inspect.getmembers(module, inspect.isfunction)]
     ours = {n: f for n, f in public if f.__module__ in [m.__name__ for m in modules] and not n.startswith("_")}
     return {name: function for name, function in ours.items() if name not in NOT_IN_GRAPHS}
