@@ -26,6 +26,7 @@ from stillgraph.trace.graph.node_arguments import as_argument
 from stillgraph.trace.graph.recorder import Recorder
 from stillgraph.trace.graph.region import Region
 from stillgraph.trace.heap.exits import Exit, Return
+from stillgraph.trace.torch_rules import layouts
 
 
 # ---- the backward pass of a function
@@ -74,8 +75,8 @@ def stage_backward(recorder: Recorder, forward: Forward, backward: Backward) -> 
 
     with _as_in_backward():
         run_arm(recorder, block, (), arm)
-    for changed, _ in arm.writes.values():
-        message = f"the backward pass of {forward.name} changes {changed}, which outlives it"
+    for written, _ in arm.writes.values():
+        message = f"the backward pass of {forward.name} changes {written}, which outlives it"
         raise refuse("SG305", message, location=here(), hint="Let backward compute gradients, and change nothing else.")
     given = arm.exit.value if arm.exit is not None and not arm.diverged else (None,) * len(forward.inputs)
     with recorder.resume(arm.region):
@@ -105,6 +106,7 @@ def _taken(recorder: Recorder, region: Region, name: str, like: torch.Tensor, tr
     with torch._C.DisableTorchFunction(), recorder.symbolic.fake_mode:
         inside: torch.Tensor = torch.empty_like(fake)
         inside.requires_grad_(tracked and inside.is_floating_point())
+    layouts.let_vary(inside)
     region.define(inside, region.placeholder(name, inside))
     return inside
 
