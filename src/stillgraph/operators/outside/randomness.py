@@ -114,7 +114,7 @@ def unwrapped_seed(function: Any) -> Any:
 
 
 RANDOMNESS: dict[Any, Callable[..., Any]] = {
-    unwrapped_seed(torch.manual_seed): _effect(torch.manual_seed, torch.default_generator),
+    torch.random.manual_seed: _effect(torch.random.manual_seed, torch.default_generator),
     torch.cuda.manual_seed: _effect(torch.cuda.manual_seed),
     torch.cuda.manual_seed_all: _effect(torch.cuda.manual_seed_all),
     torch.get_rng_state: _get_state,

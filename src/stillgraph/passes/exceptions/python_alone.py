@@ -22,7 +22,7 @@ _HINTS: dict[Any, str] = {
     torch.autograd.grad: "Take the derivative outside, or write it out; or save as .py, which differentiates.",
     torch.autograd.backward: "Call backward outside, or save as .py, which differentiates.",
     operations.to_numpy: "Return the tensor, and call numpy() on it outside.",
-    torch.manual_seed: "Seed outside: a file draws from the generator of what runs it.",
+    torch.random.manual_seed: "Seed outside: a file draws from the generator of what runs it.",
     torch.lstm: "Give it the padded tensor and mask what lies behind each length, or save as .py.",
     operations.make_generator: "Draw with torch's own generator (torch.rand without generator=), or pass the numbers.",
 }
@@ -31,7 +31,7 @@ _REASONS: dict[Any, str] = {
     torch.autograd.grad: "the program differentiates",
     torch.autograd.backward: "the program differentiates",
     operations.to_numpy: "the program makes a numpy array",
-    torch.manual_seed: "the program seeds the random generator",
+    torch.random.manual_seed: "the program seeds the random generator",
     operations.make_generator: "the program makes a random generator",
     operations.generator_state: "the program reads the state of a random generator",
     operations.set_generator_state: "the program sets the state of a random generator",
