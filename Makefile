@@ -7,7 +7,7 @@ INSTALLED := $(VENV)/.installed
 # One thread per process: the tests already run in as many processes as there are cores to use.
 TEST := OMP_NUM_THREADS=1 $(PYTHON) -m pytest -q -n 2 --dist worksteal
 
-.PHONY: install demo test test-all shares lint bench docs clean
+.PHONY: install demo test test-all test-whole shares lint bench docs clean
 .DEFAULT_GOAL := test
 
 install: $(INSTALLED)
@@ -27,9 +27,13 @@ test-all: $(INSTALLED)
 	@tools/install-browser
 	@$(TEST)
 
+test-whole: $(INSTALLED)
+	@tools/install-browser
+	@$(TEST) --whole
+
 shares: $(INSTALLED)
-	@$(TEST) -m "not slow" --whole --junitxml=build/measured.xml || true
-	@tools/shares build/measured.xml
+	@$(TEST) --junitxml=build/measured.xml || true
+	@$(PYTHON) tools/shares build/measured.xml
 
 lint: $(INSTALLED)
 	@$(PYTHON) -m ruff check .

@@ -35,6 +35,8 @@ def pytest_runtest_call() -> None:
 
 # ---- what `make test` leaves to `make test-all`, and that to `make test-whole`
 SHARES = Path(__file__).with_name("shares.txt")
+MECHANISMS = ("front_end", "way", "full_graph", "full", "cut", "backend", "lowering", "suffix")
+"""Parameters by which a test goes through other code of ours: of each of them a share is taken, rather than of all."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -44,11 +46,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark as slow what is beyond a test's share of `make test`; leave out what is beyond that of `make test-all`."""
-    if config.getoption("--whole"):
+    if config.getoption("--whole") or "STILLGRAPH_UPDATE_GOLDEN" in os.environ:
         return
     lines = (line.split() for line in SHARES.read_text().splitlines() if not line.startswith("#"))
     shares = {test: (int(fast), int(slow)) for test, fast, slow in lines}
-    turns: collections.Counter[tuple[str, str]] = collections.Counter()
+    turns: collections.Counter[tuple[str, ...]] = collections.Counter()
     kept: list[pytest.Item] = []
     left: list[pytest.Item] = []
     for item in items:
@@ -56,13 +58,19 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         fast, slow = shares.get(test, (1, 1))
         if item.get_closest_marker("slow") is None and not is_taken(_turn(turns, test, "fast"), fast):
             item.add_marker(pytest.mark.slow)
-        is_left = item.get_closest_marker("slow") is not None and not is_taken(_turn(turns, test, "slow"), slow)
-        (left if is_left else kept).append(item)
+        is_slow = item.get_closest_marker("slow") is not None
+        taken = not is_slow or is_taken(_turn(turns, test, "slow", *_mechanisms(item)), slow)
+        (kept if taken else left).append(item)
     items[:] = kept
     if left:
         config.hook.pytest_deselected(items=left)
 
 
-def _turn(turns: collections.Counter[tuple[str, str]], *what: str) -> int:
+def _mechanisms(item: pytest.Item) -> list[str]:
+    params = item.callspec.params if hasattr(item, "callspec") else {}
+    return [str(params[name]) for name in MECHANISMS if name in params]
+
+
+def _turn(turns: collections.Counter[tuple[str, ...]], *what: str) -> int:
     turns[what] += 1
     return turns[what] - 1

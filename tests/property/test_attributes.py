@@ -18,7 +18,7 @@ import stillgraph as sg
 from tests.front_ends import through_bytecode
 from tests.property.attributes import NAMES, attribute_programs
 
-QUICK, BATCH, BATCHES = 5, 60, 3
+QUICK, BATCH, BATCHES = 5, 30, 6
 WAYS = ("source", "bytecode", "segments")
 INPUTS = [torch.tensor(each) for each in ([0.25, 1.0], [-1.0, -1.5], [0.0, 0.0], [2.0, -1.0])]
 REFUSED = {"SG201", "SG202", "SG203", "SG204", "SG205", "SG208", "SG209", "SG301", "SG305"}

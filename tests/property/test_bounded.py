@@ -31,7 +31,7 @@ from tests.property.ways import BYTECODE, SEGMENTS, SOURCE, Way, way, ways
 
 __all__ = ["folder", "way"]  # the fixtures
 
-BATCH, SOME, BATCHES = 10, 4, 2
+BATCH, SOME, BATCHES = 5, 2, 4
 
 
 def captured(function: Any, calls: Inputs) -> Program | None:

@@ -21,7 +21,7 @@ from tests.unit.bytecode.both import compare, seen
 
 __all__ = ["folder"]  # the fixture
 
-FEW, QUICK, SOME, BATCH, BATCHES = 8, 200, 100, 500, 8  # functions
+FEW, QUICK, SOME, BATCH, BATCHES = 8, 200, 20, 100, 40  # functions
 _FILE = "<a generated function>"
 
 numbers = st.integers(-2, 5)

@@ -18,7 +18,7 @@ from tests.property.ways import BYTECODE, SEGMENTS, SOURCE, STEPS, Way, way, way
 
 __all__ = ["folder", "way"]  # the fixtures
 
-FEW, QUICK, BATCH, BATCHES, OTHERS = 2, 3, 30, 8, 3
+FEW, QUICK, BATCH, BATCHES, OTHERS = 2, 3, 15, 16, 6
 REFUSED = {"SG201", "SG203", "SG204", "SG205", "SG207", "SG210", "SG211", "SG301", "SG305"}
 
 

@@ -28,7 +28,7 @@ from tests.unit.gradients.derivatives import derivatives
 
 __all__ = ["folder", "way"]  # the fixtures
 
-FEW, QUICK, BATCH, BATCHES, OTHERS = 2, 4, 40, 4, 2
+FEW, QUICK, BATCH, BATCHES, OTHERS = 2, 4, 10, 16, 8
 WRITERS = {"plain": programs, "containers": container_programs}
 
 

@@ -20,7 +20,7 @@ from tests.property.ways import BYTECODE, SEGMENTS, SOURCE, STEPS, Way, way, way
 
 __all__ = ["folder", "way"]  # the fixtures
 
-FEW, SOME, BATCH, BATCHES = 1, 20, 40, 2
+FEW, SOME, BATCH, BATCHES = 1, 10, 20, 4
 WRITERS = {"plain": programs, "containers": container_programs}
 
 

@@ -16,7 +16,9 @@ from tests.property.ways import STEPS
 
 __all__ = ["folder"]  # the fixture
 
-QUICK, BATCH, BATCHES = 1, 12, 5
+QUICK, BATCH, BATCHES = 1, 4, 15
+
+
 def check(folder: Path, count: int, seed: int) -> None:
     """Compare so many programs with eager PyTorch, each over several inputs and those once more."""
     passed: set[str] = set()

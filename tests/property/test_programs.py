@@ -24,7 +24,7 @@ from tests.property.ways import BYTECODE, SEGMENTS, SIZED, SOURCE, STEPS, Way, w
 
 __all__ = ["way"]  # the fixture
 
-FEW, QUICK, BATCH, BATCHES, OTHERS = 2, 4, 125, 16, 3  # programs; all together no fewer than 2,000
+FEW, QUICK, BATCH, BATCHES, OTHERS = 2, 4, 20, 100, 20  # programs; all together no fewer than 2,000
 
 Inputs = list[tuple[Any, ...]]
 
