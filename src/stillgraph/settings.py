@@ -21,6 +21,7 @@ class Settings:
 
     def __init__(self) -> None:
         self.enabled = True
+        self.progress = False  # whether a terminal shows what captures and saves are doing
         self.ignored: frozenset[str] = frozenset()
         self.logbook = Logbook()
         self.static_functions: weakref.WeakSet[Any] = weakref.WeakSet()  # those alive, for `coverage`
@@ -42,7 +43,7 @@ def _from_environment() -> Settings:
     settings = Settings()
     if os.environ.get("STILLGRAPH_LOG"):
         try:
-            configure(os.environ["STILLGRAPH_LOG"])
+            settings.progress = configure(os.environ["STILLGRAPH_LOG"])
         except ValueError as error:
             warnings.warn(str(error), RuntimeWarning, stacklevel=2)
     if os.environ.get("STILLGRAPH_ARTEFACTS"):

@@ -17,10 +17,12 @@ from stillgraph.api.front_ends import SOURCE
 from stillgraph.core.diagnostics import refuse
 from stillgraph.core.faults import is_own
 from stillgraph.core.lookup import stated, stated_signature
+from stillgraph.core.progress import doing
 from stillgraph.operators.calls.calls import call
 from stillgraph.program.input_spec import Dim, DynamicShapes, InputSpec, Marks, Specs
 from stillgraph.program.program import Program
 from stillgraph.program.sources import Argument, Source
+from stillgraph.report.progress import showing
 from stillgraph.runtime.calls.bound_function import BoundStaticFunction
 from stillgraph.runtime.calls.static_function import StaticFunction
 from stillgraph.settings import SETTINGS
@@ -58,7 +60,12 @@ def capture_call(
     function, args = function_of(target, args)
     _check_length(spec, function, args)
     try:
-        with StaticFunction.captures.capture(), SETTINGS.logbook.capturing(function) as captured:
+        with (
+            showing(SETTINGS.progress),
+            doing(f"capturing {getattr(function, '__qualname__', type(function).__name__)}"),
+            StaticFunction.captures.capture(),
+            SETTINGS.logbook.capturing(function) as captured,
+        ):
             dims: dict[Source, tuple[Dim | None, ...]] = {}
             symbolic = _symbolic_dims(_declared(spec, function, args), function, dims, is_kept)
             varying = changing, watch, open_sizes, lessons

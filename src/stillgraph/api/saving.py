@@ -16,6 +16,7 @@ from stillgraph.api.capturing import captured, specs_of
 from stillgraph.api.leaf_writes import not_for_leaves, written_with_gradients
 from stillgraph.api.open_sizes import of_every_size
 from stillgraph.api.static import Static
+from stillgraph.core.progress import doing
 from stillgraph.deploy.archive import check_destination, check_holds_several, entry_of, save_entries, save_program
 from stillgraph.deploy.archive import load as load_program
 from stillgraph.deploy.description.entries import Entry, check_names
@@ -25,9 +26,11 @@ from stillgraph.program.facts.module_tables import entered
 from stillgraph.program.input_spec import InputSpec, Specs
 from stillgraph.program.program import Program
 from stillgraph.program.sources import Argument, Source
+from stillgraph.report.progress import showing
 from stillgraph.runtime.calls.bound_function import BoundStaticFunction
 from stillgraph.runtime.calls.traced import TracedFunction
 from stillgraph.runtime.native.tracebacks import presenting
+from stillgraph.settings import SETTINGS
 from stillgraph.trace.code.compiled import is_compiled
 from stillgraph.trace.code.options import Options
 
@@ -48,6 +51,7 @@ def save(
     opset: int | None = None,
     max_iterations: int | Mapping[int, int] | None = None,
     time_limit: float | None = None,
+    progress: bool | None = None,
 ) -> None:
     """Save a call's program, or those of several calls, as a file that runs without the Python that made it.
 
@@ -75,6 +79,8 @@ def save(
             ``while``; a dict has a number for the loops at each line. A call whose loop takes more fails.
         time_limit: seconds that the program and the file may run on the example arguments, which may be some that a
             loop never ends for; by default there is no bound.
+        progress: whether a terminal shows what is being done, from the first second on; by default as
+            ``STILLGRAPH_LOG=progress`` says.
 
     Raises:
         CaptureError: the call cannot become one program, or (`ExportError`) the format cannot express it.
@@ -87,26 +93,27 @@ def save(
     written = check_destination(path, format, control_flow)
     wishes = Wishes(prints, assertions, opset, max_iterations, time_limit)
     wishes.check(written)
-    if isinstance(target, Mapping):
-        options = {"args": args, "kwargs": kwargs, "input_spec": input_spec, "dynamic_shapes": dynamic_shapes}
-        _save_several(target, path, {name: given or {} for name, given in options.items()}, written, wishes)
-        return
-    given: Any = input_spec
-    specs = specs_of(given, dynamic_shapes)
-    entry, called = _entry(target, args, dict(kwargs or {}), specs, gradients=written == "python")
-    save_program(
-        entry.program,
-        path,
-        entry.args,
-        entry.kwargs,
-        format,
-        function=called,
-        has_receiver=bool(entry.receiver),
-        control_flow=control_flow,
-        wishes=wishes,
-        served=entry.served,
-        no_leaves=entry.no_leaves,
-    )
+    with showing(SETTINGS.progress if progress is None else progress):
+        if isinstance(target, Mapping):
+            options = {"args": args, "kwargs": kwargs, "input_spec": input_spec, "dynamic_shapes": dynamic_shapes}
+            _save_several(target, path, {name: given or {} for name, given in options.items()}, written, wishes)
+            return
+        given: Any = input_spec
+        specs = specs_of(given, dynamic_shapes)
+        entry, called = _entry(target, args, dict(kwargs or {}), specs, gradients=written == "python")
+        save_program(
+            entry.program,
+            path,
+            entry.args,
+            entry.kwargs,
+            format,
+            function=called,
+            has_receiver=bool(entry.receiver),
+            control_flow=control_flow,
+            wishes=wishes,
+            served=entry.served,
+            no_leaves=entry.no_leaves,
+        )
 
 
 def _save_several(
@@ -163,7 +170,8 @@ def _entry(
     receiver = _receiver(target)
     with contextlib.nullcontext() if gradients else torch.no_grad():
         program = capture()
-        program, served = of_every_size(program, target, arguments, kwargs)
+        with doing("trying other sizes"):
+            program, served = of_every_size(program, target, arguments, kwargs)
     no_leaves = () if gradients else not_for_leaves(program, capture, (*receiver, *arguments), kwargs)
     called = entered(target) if isinstance(target, torch.nn.Module) else target
     call = (*receiver, *arguments)

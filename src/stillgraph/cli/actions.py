@@ -107,6 +107,7 @@ def export(
             kwargs=example.kwargs,
             input_spec=example.input_spec,
             time_limit=time_limit,
+            progress=True,
             **wanted,
         )
     ERR.print(f"[green]saved[/] {escape(str(output))} ({output.stat().st_size:,} bytes)", highlight=False)

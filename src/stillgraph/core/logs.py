@@ -21,6 +21,7 @@ TOPICS: dict[str, str] = {
     "runtime": "programs that run otherwise than asked, and why",
     "deploy": "what a saved file does otherwise",
 }
+PROGRESS = "progress"
 _ROOT = logging.getLogger("stillgraph")
 if _ROOT.level == logging.NOTSET:  # a program that sets up logging for itself has not asked for ours
     _ROOT.setLevel(logging.WARNING)
@@ -44,26 +45,31 @@ def is_logged(topic: str) -> bool:
     return logging.getLogger(f"stillgraph.{topic}").isEnabledFor(logging.INFO)
 
 
-def configure(wanted: str) -> None:
-    """Carry out ``STILLGRAPH_LOG``: which topics are shown on stderr.
+def configure(wanted: str) -> bool:
+    """Carry out ``STILLGRAPH_LOG``: which topics are shown on stderr, and whether progress is.
 
     Args:
         wanted: topics, separated by commas or blanks, or ``all``, in lower or upper case; with ``json``, each record is
             one line of JSON; ``json`` alone means all topics.
 
+    Returns:
+        Whether ``progress`` is among the words, which is no topic: a terminal shows it, and a log does not.
+
     Raises:
         ValueError: a word is neither. The others have been carried out.
     """
-    words = set(wanted.replace(",", " ").lower().split())
+    given = set(wanted.replace(",", " ").lower().split())
+    words = given - {PROGRESS}
     unknown = words - {*TOPICS, "all", "json"}
     topics = set(TOPICS) if "all" in words or words == {"json"} else words & TOPICS.keys()
     for topic in topics:
         logging.getLogger(f"stillgraph.{topic}").setLevel(logging.INFO)
-    if topics or not unknown:
+    if topics or (words and not unknown):
         show(as_json if "json" in words else as_text)
     if unknown:
-        listed = ", ".join([*TOPICS, "all", "json"])
+        listed = ", ".join([*TOPICS, PROGRESS, "all", "json"])
         raise ValueError(f"STILLGRAPH_LOG: no topic is called {', '.join(sorted(unknown))}; there are {listed}")
+    return PROGRESS in given
 
 
 def set_level(level: int) -> None:

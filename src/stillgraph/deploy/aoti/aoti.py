@@ -13,6 +13,7 @@ import torch
 from torch.export import ExportedProgram
 
 from stillgraph.core.diagnostics import LoadError, load_error, refuse
+from stillgraph.core.progress import doing
 from stillgraph.deploy.aoti.inductor import Model, compiled, is_inlined, order_of, read_package, write_package
 from stillgraph.deploy.aoti.padding import pad_written
 from stillgraph.deploy.description.description import check_version, describe
@@ -109,7 +110,7 @@ def _exported(entry: Entry) -> _Compiling:
 
 
 def _compiled(each: _Compiling, text: str) -> list[Any]:
-    with located(each.entry.program):
+    with located(each.entry.program), doing("compiling with AOTInductor"):
         try:
             return compiled(each.program, text)
         except Exception as error:  # of any kind: Inductor's, the compiler's, and of what both are built on

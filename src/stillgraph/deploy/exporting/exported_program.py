@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch import fx
 
+from stillgraph.core.progress import doing
 from stillgraph.deploy.description.entries import Entry
 from stillgraph.deploy.description.one_structure import one_structure
 from stillgraph.deploy.description.signature import Signature
@@ -117,7 +118,8 @@ def lower(program: Program, returns_checks: bool) -> tuple[Program, tuple[Check,
     Raises:
         ExportError: a pass has no form for something in the program.
     """
-    return hand_out_checks(pipeline.run(program, CHECKED)) if returns_checks else (pipeline.run(program), ())
+    with doing("lowering the program"):
+        return hand_out_checks(pipeline.run(program, CHECKED)) if returns_checks else (pipeline.run(program), ())
 
 
 def _dims(program: Program, signature: Signature) -> list[tuple[Dim | None, ...]]:

@@ -4,7 +4,8 @@ torch traces both arms of a branch, and a loop's body, with one environment for 
 ``x[0]``, that ``x`` has an element) it would assert for the whole program, and fold the condition itself by it.
 
 Nor is a region run again for the shapes of its results once it is traced. torch does that for each region around it, so
-that the time would grow with the square of the depth; its graph says what the results are.
+that the time would grow with the square of the depth; its graph says what the results are. Nor is it traced to see
+whether it writes to what it takes, which the passes see to: that would be once more for each region around it.
 
 The adapter to how torch calls the regions of its higher-order operators.
 """
@@ -20,10 +21,12 @@ from typing import Any
 import torch
 from torch import fx
 from torch._guards import detect_fake_mode
+from torch._subclasses.functional_tensor import FunctionalTensorMode, PythonFunctionalizeAPI
 from torch.fx import traceback
 from torch.fx.experimental import _config
 from torch.fx.experimental.proxy_tensor import get_proxy_mode
 
+from stillgraph.core.progress import step
 from stillgraph.deploy.exporting.joined_arms import joined_by_sizes
 from stillgraph.deploy.exporting.known_results import known_results
 from stillgraph.program.facts.size_facts import learned_inside
@@ -45,6 +48,7 @@ def regions_apart() -> Iterator[None]:
         stack.enter_context(joined_by_sizes())
         for operator in _OPERATORS:
             stack.enter_context(_called_apart(type(operator)))
+            stack.enter_context(_trusted(operator))
         yield
 
 
@@ -58,17 +62,39 @@ def _called_apart(kind: Any) -> Iterator[None]:
         kind.__call__ = call
 
 
+@contextlib.contextmanager
+def _trusted(operator: Any) -> Iterator[None]:
+    """Let torch take the regions of an operator for functions that write to nothing outside, and give no view of it."""
+    rules = operator.python_key_table
+
+    def functional(mode: Any, *args: Any) -> Any:
+        api = PythonFunctionalizeAPI(mode)
+        given = [api.unwrap_tensors(each) for each in args]
+        with api.redispatch_to_next():
+            made = operator(*(api.functionalize(each) if _is_region(each) else each for each in given))
+            return api.wrap_tensors(made)
+
+    theirs = rules[FunctionalTensorMode]
+    rules[FunctionalTensorMode] = functional
+    operator._dispatch_cache.clear()
+    try:
+        yield
+    finally:
+        rules[FunctionalTensorMode] = theirs
+        operator._dispatch_cache.clear()
+
+
 def _with_regions_apart(call: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(call)
     def calling(operator: Any, *args: Any, **kwargs: Any) -> Any:
-        given = (_apart(each) if callable(each) and not _is_data(each) else each for each in args)
+        given = (_apart(each) if _is_region(each) else each for each in args)
         return call(operator, *given, **kwargs)
 
     return calling
 
 
-def _is_data(value: Any) -> bool:
-    return isinstance(value, (torch.Tensor, torch.SymBool, torch.SymInt, torch.SymFloat))
+def _is_region(value: Any) -> bool:
+    return callable(value) and not isinstance(value, (torch.Tensor, torch.SymBool, torch.SymInt, torch.SymFloat))
 
 
 def _apart(region: Callable[..., Any]) -> Callable[..., Any]:
@@ -91,4 +117,6 @@ def _run(region: Callable[..., Any], args: tuple[Any, ...]) -> Any:
     if not isinstance(region, fx.GraphModule):
         return region(*args)
     with traceback.preserve_node_meta():  # as torch runs a region itself
-        return fx.Interpreter(region).run(*args)
+        made = fx.Interpreter(region).run(*args)
+    step()
+    return made

@@ -15,6 +15,7 @@ from torch.export import Dim, ExportedProgram
 from torch.utils._pytree import tree_structure, tree_unflatten
 
 from stillgraph.core.diagnostics import refuse
+from stillgraph.core.progress import doing
 from stillgraph.deploy.exporting.locating import line_of
 from stillgraph.deploy.exporting.regions_apart import regions_apart
 from stillgraph.deploy.exporting.repeated_operands import repeated_operands_merged
@@ -58,9 +59,10 @@ def export(
         {d: _torch_dim(ours[d] if d < len(ours) else None, known) for d in given} or None
         for given, ours in zip(dynamic, named, strict=True)
     )
+    tracing = doing("tracing for the file", "regions", sum(1 for _ in regions(module)) - 1)
     make_code(module)  # torch wants the names of its parameters
     try:
-        with _quiet(), torch.no_grad(), regions_apart(), repeated_operands_merged(), code_on_demand():
+        with tracing, _quiet(), torch.no_grad(), regions_apart(), repeated_operands_merged(), code_on_demand():
             exported = torch.export.export(module, args, dynamic_shapes=shapes, strict=False)
     except Exception as error:
         violated = _violated(error)

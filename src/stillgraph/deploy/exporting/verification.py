@@ -14,6 +14,7 @@ from torch import fx
 
 from stillgraph.core.diagnostics import ExampleTimeout, ExportError, refuse
 from stillgraph.core.faults import unwinds
+from stillgraph.core.progress import doing
 from stillgraph.core.quiet import quiet
 from stillgraph.core.time_limit import TimeIsUp, time_limit
 from stillgraph.deploy.description.entries import Entry
@@ -64,7 +65,8 @@ def check_artefact(
         ExampleTimeout: they run for longer than they may.
     """
     places = written or {}
-    with example_run(program, seconds), torch.random.fork_rng(devices=[]), torch.no_grad(), quiet():
+    checking = doing("checking the file on the example")
+    with checking, example_run(program, seconds), torch.random.fork_rng(devices=[]), torch.no_grad(), quiet():
         torch.manual_seed(_SEED)
         expected = _outcome(lambda: _reference(program, args, kwargs, [*places.values()]))
         torch.manual_seed(_SEED)

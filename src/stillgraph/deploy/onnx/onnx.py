@@ -14,6 +14,7 @@ from typing import Any
 import torch
 
 from stillgraph.core.diagnostics import refuse
+from stillgraph.core.progress import doing
 from stillgraph.deploy.description.description import describe
 from stillgraph.deploy.description.entries import Entry
 from stillgraph.deploy.description.one_structure import one_structure
@@ -21,7 +22,6 @@ from stillgraph.deploy.description.signature import values_of
 from stillgraph.deploy.exporting.exported_program import lower
 from stillgraph.deploy.exporting.locating import line_of, operation_in
 from stillgraph.deploy.exporting.packing import Packed, pack
-from stillgraph.deploy.exporting.regions_apart import regions_apart
 from stillgraph.deploy.exporting.torch_export import export, quiet, summary
 from stillgraph.deploy.exporting.verification import check_artefact, check_sizes
 from stillgraph.deploy.onnx import onnx_checks
@@ -134,6 +134,7 @@ def _check_numbers(packed: Packed) -> None:
 def _convert(exported: torch.export.ExportedProgram, made: _Model, path: Path) -> None:
     from stillgraph.deploy.onnx import onnx_control_flow as flow
     from stillgraph.deploy.onnx import onnx_operators, onnx_recurrent
+    from stillgraph.deploy.onnx.onnx_decomposed import decomposed_once
     from stillgraph.deploy.onnx.onnx_exact import make_exact
     from stillgraph.deploy.onnx.onnx_types import compute_in_float32
 
@@ -148,7 +149,7 @@ def _convert(exported: torch.export.ExportedProgram, made: _Model, path: Path) -
     options: dict[str, Any] = {} if made.opset is None else {"opset_version": made.opset}
     module = made.packed.module
     try:
-        with quiet(), torch.no_grad(), regions_apart():
+        with doing("writing with ONNX's operators", "regions"), quiet(), torch.no_grad(), decomposed_once():
             options |= {"custom_translation_table": table, "optimize": False}
             given = torch.onnx.export(exported, dynamo=True, verbose=False, **options)
             assert given is not None, "torch.onnx.export gives a program unless it writes a file"

@@ -13,6 +13,7 @@ import torch
 from torch.export import ExportedProgram
 
 from stillgraph.core.diagnostics import LoadError, load_error, refuse
+from stillgraph.core.progress import doing
 from stillgraph.deploy.description.description import check_version, describe
 from stillgraph.deploy.description.entries import Entry
 from stillgraph.deploy.description.left_behind import check_left_to_others
@@ -60,8 +61,9 @@ def write_pt2(entries: Mapping[str, Entry] | Entry, path: Path) -> None:
         "shared": shared_places(exported),
     }
     texts = {_STRUCTURE: json.dumps(structure)}
-    _write(path, {models[name]: made for name, made in exported.items()}, texts)
-    with path.open("rb") as file:
+    with doing("writing the file"):
+        _write(path, {models[name]: made for name, made in exported.items()}, texts)
+    with doing("reading it back"), path.open("rb") as file:
         written, _ = read(file)
     for name, entry in named.items():
         with located(entry.program):

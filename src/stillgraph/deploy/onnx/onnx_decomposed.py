@@ -1,0 +1,150 @@
+"""What `torch.onnx` does to an exported program before it translates it: each thing once, and only where it is needed.
+
+torch traces the whole program anew to write its operations with those that have a translation, and reads the sources of
+all translations for that. Most operations have one, so here the others alone are traced, each by itself. Only a program
+that writes in place is traced as a whole: torch knows what becomes of views.
+
+The adapter to `torch.onnx`'s preparation of a program.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import operator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from onnxscript.function_libs.torch_lib import registration
+from torch import fx
+from torch._guards import detect_fake_mode
+from torch.export import ExportedProgram
+from torch.fx.experimental.proxy_tensor import make_fx
+from torch.onnx._internal.exporter import _decomp, _fx_passes, _registration
+from torch.utils._pytree import tree_flatten
+
+from stillgraph.deploy.exporting.regions_apart import regions_apart
+from stillgraph.passes.regions.regions import outputs, placeholders
+from stillgraph.passes.regions.values import value_of
+from stillgraph.program.facts.writes import writes_in_place
+from stillgraph.program.graphs import arguments, regions
+
+Table = Mapping[Any, Callable[..., Any]]
+_TRANSLATIONS: Any = _registration
+
+
+@contextlib.contextmanager
+def decomposed_once() -> Iterator[None]:
+    """Within it `torch.onnx` prepares programs so. What is exchanged is the process's: for one thread at a time."""
+    passes: Any = _fx_passes
+    theirs, apis = passes.decompose_with_registry, _TRANSLATIONS.onnxscript_apis
+    passes.decompose_with_registry = decomposed
+    _TRANSLATIONS.onnxscript_apis = _Translations()
+    try:
+        yield
+    finally:
+        passes.decompose_with_registry = theirs
+        _TRANSLATIONS.onnxscript_apis = apis
+
+
+def decomposed(program: ExportedProgram, registry: Any) -> ExportedProgram:
+    """A program of operations that have a translation, as far as others can be written with such.
+
+    Args:
+        program: changed in place.
+        registry: the translations.
+    """
+    known = set(_decomp.get_onnx_implemented_overloads(registry))
+    missing = [
+        (region, node)
+        for region in regions(program.graph_module)
+        for node in region.graph.nodes
+        if isinstance(node.target, torch._ops.OpOverload) and node.target not in known
+    ]
+    writing = any(map(writes_in_place, regions(program.graph_module)))
+    table: Table = _decomp.create_onnx_friendly_decomposition_table(known) if missing or writing else {}
+    if writing:
+        with regions_apart():
+            return program.run_decompositions(dict(table))
+    for region, node in missing:
+        if node.target in table:
+            _write_out(region, node, table)
+    for region in regions(program.graph_module):
+        region.recompile()
+    return program
+
+
+def _write_out(region: fx.GraphModule, node: fx.Node, table: Table) -> None:
+    """Put what an operation is made of in its place."""
+    made = _traced(node, table)
+    taken = dict.fromkeys(each for each in tree_flatten((node.args, node.kwargs))[0] if isinstance(each, fx.Node))
+    values: dict[fx.Node, Any] = dict(zip(placeholders(made), taken, strict=True))
+    told = {key: value for key, value in node.meta.items() if key != "val"}
+    with region.graph.inserting_before(node):
+        for inner in made.graph.nodes:
+            if inner.op in ("placeholder", "output"):
+                continue
+            if inner.op == "get_attr":
+                name = f"{node.name}_{inner.target}"
+                setattr(region, name, getattr(made, str(inner.target)))
+                values[inner] = region.graph.get_attr(name)
+            else:
+                values[inner] = region.graph.node_copy(inner, lambda each: values[each])
+            values[inner].meta = {**told, **inner.meta}
+    results = [values[each] if isinstance(each, fx.Node) else each for each in outputs(made)]
+    if isinstance(value_of(node), (tuple, list)):
+        for user in list(node.users):
+            assert user.target is operator.getitem, "the results of an operation are taken one by one"
+            user.replace_all_uses_with(results[arguments(user)[1]])
+            region.graph.erase_node(user)
+    elif results:
+        node.replace_all_uses_with(results[0])
+    region.graph.erase_node(node)
+
+
+def _traced(node: fx.Node, table: Table) -> fx.GraphModule:
+    """The graph of an operation on what its node takes, without operations that write."""
+    leaves, structure = tree_flatten((node.args, node.kwargs))
+    taken = list(dict.fromkeys(each for each in leaves if isinstance(each, fx.Node)))
+
+    def run(*given: Any) -> list[Any]:
+        values = dict(zip(taken, given, strict=True))
+        args, kwargs = structure.unflatten([values[each] if isinstance(each, fx.Node) else each for each in leaves])
+        return list(tree_flatten(node.target(*args, **kwargs))[0])  # type: ignore[operator]  # an overload is callable
+
+    given = [value_of(each) for each in taken]
+    mode = detect_fake_mode(given)
+    with mode if mode is not None else contextlib.nullcontext():
+        made: fx.GraphModule = make_fx(run, dict(table))(*given)
+        if writes_in_place(made):  # a decomposition may write to what it has made
+            made = make_fx(torch.func.functionalize(fx.Interpreter(made).run))(*given)
+    made.graph.eliminate_dead_code()
+    return made
+
+
+# ---- translations
+@dataclass(frozen=True)
+class _Translation:
+    """What torch asks of a translation."""
+
+    qualified_name: str
+    function: Any
+    is_complex: bool
+
+
+class _Translations:
+    """In the place of onnxscript's interface, which reads the source of each translation to tell its domain."""
+
+    def get_torchlib_ops(self) -> list[_Translation]:
+        """The translations of operations."""
+        from onnxscript.function_libs.torch_lib import ops  # importing it registers them
+
+        del ops
+        return [
+            _Translation(name, function, is_complex)
+            for name, overloads in registration.default_registry.items()
+            if not name.startswith("internal::")
+            for functions, is_complex in ((overloads.overloads, False), (overloads.complex, True))
+            for function in functions
+        ]
