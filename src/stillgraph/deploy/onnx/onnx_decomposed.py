@@ -20,6 +20,7 @@ from onnxscript.function_libs.torch_lib import registration
 from torch import fx
 from torch._guards import detect_fake_mode
 from torch.export import ExportedProgram
+from torch.export.graph_signature import TensorArgument
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.onnx._internal.exporter import _decomp, _fx_passes, _registration
 from torch.utils._pytree import tree_flatten
@@ -66,13 +67,28 @@ def decomposed(program: ExportedProgram, registry: Any) -> ExportedProgram:
     table: Table = _decomp.create_onnx_friendly_decomposition_table(known) if missing or writing else {}
     if writing:
         with regions_apart():
-            return program.run_decompositions(dict(table))
+            whole: ExportedProgram = program.run_decompositions(dict(table))
+        return whole
     for region, node in missing:
-        if node.target in table:
+        if node.target in table or _is_composite(node.target):
             _write_out(region, node, table)
     for region in regions(program.graph_module):
         region.recompile()
+    _name_results(program)
     return program
+
+
+def _is_composite(operation: Any) -> bool:
+    """Whether torch itself writes an operation with others."""
+    return torch._C._dispatch_has_kernel_for_dispatch_key(operation.name(), "CompositeImplicitAutograd")
+
+
+def _name_results(program: ExportedProgram) -> None:
+    """Let the signature of a program name the nodes that it gives now."""
+    specs = program.graph_signature.output_specs
+    for spec, given in zip(specs, arguments(program.graph.output_node())[0], strict=True):
+        if isinstance(spec.arg, TensorArgument):
+            spec.arg = TensorArgument(given.name)
 
 
 def _write_out(region: fx.GraphModule, node: fx.Node, table: Table) -> None:
