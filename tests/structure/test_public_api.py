@@ -55,6 +55,7 @@ SIGNATURES: dict[str, list[tuple[str, Any, Any]]] = {
         ("opset", KEYWORD, None),
         ("max_iterations", KEYWORD, None),
         ("time_limit", KEYWORD, None),
+        ("progress", KEYWORD, None),
     ],
     "load": [("path", ANY, REQUIRED), ("native", KEYWORD, False)],
     "trace": [("fn", ANY, REQUIRED), ("args", ANY, REQUIRED)],

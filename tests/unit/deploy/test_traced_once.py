@@ -1,0 +1,107 @@
+"""A save traces each region once and exports once, however deep regions lie in one another."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from torch.export import ExportedProgram
+
+import stillgraph as sg
+from stillgraph.core.progress import Phase, listening
+
+REGIONS = 12  # of three loops and three branches
+
+
+def nested(x: Tensor) -> Tensor:
+    while x.sum() < 100:
+        if x.max() > 3:
+            while x.sum() < 50:
+                x = x * 2 if x.min() > 2 else x + 1
+            x = x + 5
+        else:
+            x = x + 1
+        while x.max() < 4:
+            x = x + 1 if x.min() > 2 else x + 2
+    return x
+
+
+def with_state(x: Tensor, seen: Tensor) -> Tensor:
+    y = x * 2
+    seen += y
+    return y if seen.sum() > 0 else -y
+
+
+def written_inside(x: Tensor) -> Tensor:
+    while x.sum() < 100:
+        y = x.clone()
+        y[0] += 1
+        x = y if x.max() > 3 else y + 1
+    return x
+
+
+@pytest.fixture
+def counts(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    counted: Counter[str] = Counter()
+
+    def count(owner: Any, name: str) -> None:
+        theirs = getattr(owner, name)
+
+        def counting(*args: Any, **kwargs: Any) -> Any:
+            counted[name] += 1
+            return theirs(*args, **kwargs)
+
+        monkeypatch.setattr(owner, name, counting)
+
+    count(torch.export, "export")
+    count(ExportedProgram, "run_decompositions")
+    return counted
+
+
+def _traced(function: Any, path: Path, args: tuple[Tensor, ...]) -> dict[str, int]:
+    """How many regions are run in each phase of a save."""
+    steps: dict[str, int] = {}
+
+    def listen(phase: Phase | None) -> None:
+        if phase is not None:
+            steps[phase.what] = max(steps.get(phase.what, 0), phase.done)
+
+    with listening(listen):
+        sg.save(function, path, args=args)
+    return steps
+
+
+@pytest.mark.parametrize("suffix", [".pt2", ".onnx"])
+def test_each_region_is_traced_once(tmp_path: Path, counts: Counter[str], suffix: str) -> None:
+    path = tmp_path / f"nested{suffix}"
+    steps = _traced(nested, path, (torch.ones(3),))
+    assert steps["tracing for the file"] == REGIONS
+    assert steps.get("writing with ONNX's operators", 0) == 0
+    assert counts == {"export": 1}
+    loaded = sg.load(path)
+    for x in (torch.ones(3), torch.zeros(3), torch.tensor([5.0, 1.0, 2.0])):
+        assert torch.equal(loaded(x), nested(x))
+
+
+def test_what_is_written_takes_no_second_export(tmp_path: Path, counts: Counter[str]) -> None:
+    path = tmp_path / "state.pt2"
+    _traced(with_state, path, (torch.ones(3), torch.zeros(3)))
+    assert counts == {"export": 1}
+    given, expected = torch.full((3,), -9.0), torch.full((3,), -9.0)
+    assert torch.equal(sg.load(path)(torch.ones(3), given), with_state(torch.ones(3), expected))
+    assert torch.equal(given, expected)
+
+
+def test_onnx_traces_a_program_that_writes_in_place_twice(tmp_path: Path, counts: Counter[str]) -> None:
+    path = tmp_path / "inside.onnx"
+    steps = _traced(written_inside, path, (torch.ones(3),))
+    assert counts == {"export": 1, "run_decompositions": 1}
+    assert steps["tracing for the file"] == 4
+    assert steps["writing with ONNX's operators"] == 11
+    loaded = sg.load(path)
+    for x in (torch.ones(3), torch.tensor([5.0, 1.0, 2.0])):
+        assert torch.equal(loaded(x), written_inside(x))
