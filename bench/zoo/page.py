@@ -32,6 +32,7 @@ def page(entries: Mapping[str, Entry], results: Mapping[str, dict[str, Any]]) ->
     found = [results[each.name] for each in ran]
     refused, wrong = (sum(bool(each.get(what)) for each in found) for what in ("refused", "wrong"))
     told = f"{sum(map(is_right, found))} of {len(ran)} are right, {refused} are refused, {wrong} are wrong."
+    told += f" The other {len(entries) - len(ran)} programs of the zoo were not run for this page."
     return HEAD + "\n".join([*_rows(ran, results), "", told, ""])
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 from torch import fx
+from torch._subclasses.fake_tensor import FakeTensor
 
 from stillgraph.passes.regions.regions import placeholders
 from stillgraph.passes.regions.values import value_of
@@ -30,10 +31,16 @@ def known_results(region: Any, args: Sequence[Any]) -> tuple[Any, ...] | Any | N
         return None
     (given,) = region.graph.output_node().args
     values = [value_of(value) for value in (given if isinstance(given, (tuple, list)) else [given])]
-    if not all(isinstance(value, (torch.Tensor, bool, int, float, torch.SymInt)) for value in values):
+    if not all(map(_can_be_told, values)):
         return None
     made = tuple(_stand_in(value) for value in values)
     return made if isinstance(given, (tuple, list)) else made[0]
+
+
+def _can_be_told(value: Any) -> bool:
+    if isinstance(value, torch.Tensor):
+        return isinstance(value, FakeTensor) and value.layout is torch.strided
+    return isinstance(value, (bool, int, float, torch.SymInt))
 
 
 def _alike(known: Any, given: Any) -> bool:
@@ -44,13 +51,13 @@ def _alike(known: Any, given: Any) -> bool:
 
 def _described(tensor: torch.Tensor) -> Any:
     if tensor.layout is not torch.strided:
-        return tensor
+        return id(tensor)
     sizes = [*tensor.shape, *tensor.stride(), tensor.storage_offset()]
     return tensor.dtype, tensor.device, tensor.requires_grad, tensor.dim(), [expression(size) for size in sizes]
 
 
 def _stand_in(value: Any) -> Any:
-    if not isinstance(value, torch.Tensor):
+    if not isinstance(value, FakeTensor):
         return value
-    with value.fake_mode:  # type: ignore[attr-defined]  # of fake tensors
+    with value.fake_mode:
         return torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device=value.device)
