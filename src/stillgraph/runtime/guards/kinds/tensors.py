@@ -72,13 +72,17 @@ class OfSizes(Kind[SizeGuard]):
         found = {name: eval(f"tensor.{_size_of(dim)}", {"tensor": read(source)}) for name, source, dim in guard.sizes}
         if eval(guard.expression, {"math": math}, found):
             return None
-        values = ", ".join(f"{name} ({source}.{_size_of(dim)}) is {found[name]}" for name, source, dim in guard.sizes)
+        values = ", ".join(f"{name} ({_told(dim)} of {source}) is {found[name]}" for name, source, dim in guard.sizes)
         return f"{guard.expression} should hold, but {values}"
 
 
 def _size_of(dim: int) -> str:
     """A size of a tensor, or as ``~dim`` a stride, as Python asks for it."""
     return f"size({dim})" if dim >= 0 else f"stride({~dim})"
+
+
+def _told(dim: int) -> str:
+    return f"size {dim}" if dim >= 0 else f"stride {~dim}"
 
 
 class _Renamer(ast.NodeTransformer):
