@@ -56,7 +56,7 @@ def test_each_topic_has_a_logger_whose_records_carry_data(caplog: pytest.LogCapt
     with pytest.warns(RuntimeWarning, match="already has 1 programs"):
         static(torch.ones(4), 2)
     miss = next(r for r in caplog.records if r.event == "miss")
-    assert "[4]" in miss.data["why"]
+    assert "(4,)" in miss.data["why"]
     told = events(caplog)
     assert ("cache", "dropped") in told
     assert ("code", "rewritten") not in told  # told before
