@@ -35,7 +35,7 @@ def pytest_runtest_call() -> None:
 
 # ---- what `make test` leaves to `make test-all`, and that to `make test-whole`
 SHARES = Path(__file__).with_name("shares.txt")
-MECHANISMS = ("front_end", "way", "full_graph", "full", "cut", "backend", "lowering", "suffix")
+MECHANISMS = ("front_end", "way", "full_graph", "full", "cut", "backend", "lowering", "suffix", "writer")
 """Parameters by which a test goes through other code of ours: of each of them a share is taken, rather than of all."""
 
 
