@@ -278,6 +278,14 @@ def set_in_the_loop_alone(x: Tensor) -> Any:
     return s
 
 
+def grown(x: Tensor) -> Any:
+    s = ""
+    while x.sum() < 5:
+        x = x + 1
+        s += "+" if x.sum() > 0 else "-"
+    return s
+
+
 def left_from_the_loop(x: Tensor) -> Any:
     n = 0
     while n < x.abs().sum():
@@ -320,7 +328,7 @@ FUNCTIONS_OF_PATHS = [
     *(used_in_any_way, asked_and_looked_up, of_unlike_kinds, of_eight, overwritten_in_turn, given_to_torch, as_keys),
     *(with_values_of_the_run, in_errors, carried, machine, last_seen, set_in_the_loop_alone, left_from_the_loop),
     *(in_objects, listed, named_and_valued, members_with_more, as_indices, as_keys_of_new_ones, members_by_value),
-    *(members_by_missing_values, members_in_turn),
+    *(members_by_missing_values, members_in_turn, grown),
 ]
 
 
@@ -375,13 +383,13 @@ def test_they_are_kept_in_attributes() -> None:
         assert (eager.state, eager.status, eager.seen) == (kept.state, kept.status, kept.seen)
 
 
-def test_a_text_that_grows_is_refused_by_name() -> None:
+def test_bytes_that_grow_are_refused_by_name() -> None:
     @sg.to_static(backend="eager")
     def grow(x: Tensor) -> Any:
-        s = ""
+        s = b""
         while x.sum() < 5:
             x = x + 1
-            s += "+" if x.sum() > 0 else "-"
+            s += b"+" if x.sum() > 0 else b"-"
         return s
 
     with pytest.raises(sg.CaptureError, match="an iteration makes other constants of those that it finds") as refused:
