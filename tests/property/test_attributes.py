@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import itertools
 from collections import Counter
 from pathlib import Path
@@ -16,6 +15,7 @@ from hypothesis import strategies as st
 
 import stillgraph as sg
 from tests.front_ends import through_bytecode
+from tests.importing import loaded
 from tests.property.attributes import NAMES, attribute_programs
 
 QUICK, BATCH, BATCHES = 5, 30, 6
@@ -23,17 +23,6 @@ WAYS = ("source", "bytecode", "segments")
 INPUTS = [torch.tensor(each) for each in ([0.25, 1.0], [-1.0, -1.5], [0.0, 0.0], [2.0, -1.0])]
 REFUSED = {"SG201", "SG202", "SG203", "SG204", "SG205", "SG208", "SG209", "SG301", "SG305"}
 _count = itertools.count()
-
-
-def _load(source: str, folder: Path) -> Any:
-    path = folder / f"attributes_{next(_count)}.py"
-    path.write_text(source)
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def _outcome(function: Any, o: Any, x: torch.Tensor) -> tuple[str, dict[str, str], list[str]]:
@@ -47,7 +36,9 @@ def _outcome(function: Any, o: Any, x: torch.Tensor) -> tuple[str, dict[str, str
 
 def _compare(source: str, order: tuple[int, ...], way: str, folder: Path) -> str | None:
     """Compare calls with eager's; the code of the reason for which one is refused."""
-    module = _load(source, folder)
+    path = folder / f"attributes_{next(_count)}.py"
+    path.write_text(source)
+    module = loaded(path)
     mine, other = module.Owner(), module.Owner()
     with through_bytecode() if way == "bytecode" else contextlib.nullcontext():
         static = sg.to_static(module.function, full_graph=way != "segments", backend="eager")
