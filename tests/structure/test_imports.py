@@ -101,6 +101,44 @@ def test_commands_import_torch_only_where_they_need_it(command: str) -> None:
     assert among(loaded(code), ("torch",)) == []
 
 
+FIRST_CALLED_IN_A_MODE = """
+import gc
+import types
+import torch
+from torch.overrides import TorchFunctionMode
+import stillgraph as sg
+
+called = []
+
+
+class Noting(TorchFunctionMode):
+    def __torch_function__(self, function, kinds, args=(), kwargs=None):
+        if function is not torch.device:
+            called.append(function)
+        return function(*args, **(kwargs or {}))
+
+
+def imports(caller):
+    sg.to_static(len, backend="eager")
+    from stillgraph.api import later, migration, process_settings, saving
+    for name in later.__all__:
+        getattr(later, name)
+
+
+with Noting():
+    imports("a frame")
+gc.collect()
+assert not called, called
+frames = [each for each in gc.get_objects() if type(each) is types.FrameType]
+assert imports.__code__ not in [each.f_code for each in frames], [each.f_code for each in frames]
+"""
+
+
+def test_what_a_first_call_imports_keeps_nothing_of_it() -> None:
+    """It is imported below the user's frames, in the user's modes."""
+    loaded(FIRST_CALLED_IN_A_MODE)
+
+
 # ---- tables of names that are imported later
 TABLES = sorted(path for path in SOURCE.rglob("*.py") if "\n__getattr__ = imported_when_asked(" in path.read_text())
 

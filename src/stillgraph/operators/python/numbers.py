@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch.utils._python_dispatch import _disable_current_modes
 
 from stillgraph.core.diagnostics import InternalError, refuse
 from stillgraph.core.lookup import is_exactly, of_class
@@ -40,15 +41,17 @@ def capturing() -> Session:
     return capture
 
 
-_EMPTY = torch.empty(0, dtype=torch.int64)
+with torch._C.DisableTorchFunction(), _disable_current_modes():  # of whoever is the first to import this
+    _EMPTY = torch.empty(0, dtype=torch.int64, device="cpu")
 
 
 def _said(function: Callable[[Any], Any]) -> Exception:
     """What a function says to a tensor that does not have one element."""
-    try:
-        function(_EMPTY)
-    except Exception as error:  # of any kind: it is what is asked for
-        return error
+    with torch._C.DisableTorchFunction(), _disable_current_modes():
+        try:
+            function(_EMPTY)
+        except Exception as error:  # of any kind: it is what is asked for
+            return error.with_traceback(None)  # which would hold the frames that this is imported in
     raise InternalError(f"{function.__name__} takes a tensor without elements")
 
 
