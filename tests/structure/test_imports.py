@@ -103,6 +103,7 @@ def test_commands_import_torch_only_where_they_need_it(command: str) -> None:
 
 FIRST_CALLED_IN_A_MODE = """
 import gc
+import random
 import types
 import torch
 from torch.overrides import TorchFunctionMode
@@ -125,9 +126,11 @@ def imports(caller):
         getattr(later, name)
 
 
+before = random.getstate(), torch.get_rng_state().tolist()
 with Noting():
     imports("a frame")
 gc.collect()
+assert (random.getstate(), torch.get_rng_state().tolist()) == before
 assert not called, called
 frames = [each for each in gc.get_objects() if type(each) is types.FrameType]
 assert imports.__code__ not in [each.f_code for each in frames], [each.f_code for each in frames]

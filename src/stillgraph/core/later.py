@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import importlib
+import random
 import sys
 from collections.abc import Callable, Mapping
+from types import ModuleType
 from typing import Any
 
 
@@ -22,8 +24,19 @@ def imported_when_asked(module: str, homes: Mapping[str, str]) -> Callable[[str]
         home = homes.get(name)
         if home is None:
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
-        value = getattr(importlib.import_module(home), name)
+        value = getattr(_imported(home), name)
         setattr(sys.modules[module], name, value)  # so it is asked for once
         return value
 
     return __getattr__
+
+
+def _imported(name: str) -> ModuleType:
+    """A module. Some packages draw random numbers while they are imported, which must not move the user's generator."""
+    if name in sys.modules:
+        return importlib.import_module(name)  # waits for another thread that is at it
+    state = random.getstate()
+    try:
+        return importlib.import_module(name)
+    finally:
+        random.setstate(state)
