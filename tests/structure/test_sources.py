@@ -7,8 +7,6 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
-
 from stillgraph.trace.guards.knowledge import _LESSONS
 
 ROOT = Path(__file__).parents[2]
@@ -58,7 +56,6 @@ def test_python_versions_are_asked_for_in_one_place() -> None:
     assert those_with(lambda text: "sys.version_info" in text) == ["bytecode/code/decode.py"]
 
 
-@pytest.mark.skip(reason="broken by a change of 2026-11-29; to be mended by 2026-12-06")
 def test_no_folder_holds_more_than_a_reader_can_overlook() -> None:
     modules = collections.Counter(Path(name).parent for name in TEXTS if not name.endswith("__init__.py"))
     assert {folder: count for folder, count in modules.items() if count > MOST_IN_A_FOLDER} == {}

@@ -62,7 +62,7 @@ def capture_call(
     try:
         with (
             showing(SETTINGS.progress),
-            doing(f"capturing {getattr(function, '__qualname__', type(function).__name__)}"),
+            doing(f"capturing {stated(function, '__qualname__') or type(function).__name__}"),
             StaticFunction.captures.capture(),
             SETTINGS.logbook.capturing(function) as captured,
         ):

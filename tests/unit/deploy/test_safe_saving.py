@@ -191,7 +191,6 @@ def test_what_is_no_regular_file_is_neither_replaced_nor_read(suffix: str, tmp_p
     assert device.is_symlink()
 
 
-@pytest.mark.skip(reason="broken by a change of 2026-11-29; to be mended by 2026-12-06")
 def test_threads_that_save_at_once(tmp_path: Path) -> None:
     with ThreadPoolExecutor(3) as pool:
         paths = [tmp_path / f"{index}.pt2" for index in range(3)]
@@ -199,6 +198,30 @@ def test_threads_that_save_at_once(tmp_path: Path) -> None:
         loaded = list(pool.map(sg.load, paths))
     for each in loaded:
         torch.testing.assert_close(each(X), X * 2)
+
+
+def test_a_thread_that_captures_while_another_exports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sg.save(doubled, tmp_path / "before.pt2", args=(X,))
+    loaded = sg.load(tmp_path / "before.pt2")
+    seen: list[Any] = []
+    run_node = torch.fx.Interpreter.run_node
+
+    def capture_and_run() -> None:
+        seen.append(torch._ops._len_torch_dispatch_stack_pre_dispatch())  # modes that the process shares
+        seen.append(sg.to_static(lambda x: doubled(x) + 1, backend="eager")(X))
+        seen.append(loaded(X))
+
+    def interrupted(interpreter: torch.fx.Interpreter, node: torch.fx.Node) -> Any:
+        if node.op == "call_function" and not seen:
+            monkeypatch.undo()
+            with ThreadPoolExecutor(1) as pool:
+                pool.submit(capture_and_run).result()
+        return run_node(interpreter, node)
+
+    monkeypatch.setattr(torch.fx.Interpreter, "run_node", interrupted)
+    sg.save(doubled, tmp_path / "file.pt2", args=(X,))
+    torch.testing.assert_close(seen, [0, X * 2 + 1, X * 2])
+    torch.testing.assert_close(sg.load(tmp_path / "file.pt2")(X), X * 2)
 
 
 # ---- a disk that is full

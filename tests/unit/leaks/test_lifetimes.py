@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 import stillgraph as sg
-from stillgraph.core.weak_cache import weakly_cached
+from stillgraph.core.identity_cache import weakly_cached
 from stillgraph.trace.capture.session import Session
 from tests.unit.leaks.objects import alive
 from tests.unit.leaks.test_steps import Net

@@ -44,7 +44,6 @@ def called(function: Any, x: Tensor) -> Any:
     return function(x) + 1
 
 
-@pytest.mark.skip(reason="broken by a change of 2026-11-29; to be mended by 2026-12-06")
 @pytest.mark.parametrize("full_graph", [True, False])
 @pytest.mark.parametrize("make", [Answering, lambda: Describing(by_sum)])
 def test_nobody_asks(make: Callable[[], Any], full_graph: bool) -> None:

@@ -152,7 +152,6 @@ def test_facts_that_only_the_run_knows(name: str) -> None:
     assert caught.value.reason.code == "SG301"
 
 
-@pytest.mark.skip(reason="broken by a change of 2026-11-29; to be mended by 2026-12-06")
 @pytest.mark.parametrize(
     "function",
     [lambda x: x * (2 if x.is_contiguous() else 3), lambda x: x * x.stride(0), lambda x: x.as_strided((2,), (1,))],
@@ -161,4 +160,5 @@ def test_facts_that_only_the_run_knows(name: str) -> None:
 def test_the_layout_of_an_argument_with_symbolic_sizes(function: Callable[..., Any]) -> None:
     tensors = [torch.ones(2, 3), torch.arange(6.0).view(3, 2).T, torch.ones(4, 5), torch.arange(20.0).view(5, 4).T]
     for calls in (tensors, tensors[::-1]):
-        follows(lambda given=calls: (function, [(t,) for t in given]), 3, input_spec=[sg.InputSpec([None, None])])
+        # one program for each order of dimensions: their sizes are open
+        follows(lambda given=calls: (function, [(t,) for t in given]), 2, input_spec=[sg.InputSpec([None, None])])

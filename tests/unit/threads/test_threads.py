@@ -71,16 +71,17 @@ def test_concurrent_first_calls_capture_once() -> None:
     assert static.cache_info()[:3] == (7, 1, 1)
 
 
-@pytest.mark.skip(reason="broken by a change of 2026-11-29; to be mended by 2026-12-06")
-def test_concurrent_first_calls_of_several_kinds() -> None:
-    static = sg.to_static(halved, backend="eager")
+@pytest.mark.parametrize("dynamic", [False, None])
+def test_concurrent_first_calls_of_several_kinds(dynamic: bool | None) -> None:
+    static = sg.to_static(halved, backend="eager", dynamic=dynamic)
     calls = [lambda size=size: static(torch.ones(size)) for size in range(1, 6)]
     results = together(*calls, times=2)
     for size, (value, trips) in zip([*range(1, 6)] * 2, results):
         expected, count = halved(torch.ones(size))
         assert torch.equal(value, expected)
         assert trips == count
-    assert static.cache_info()[:3] == (5, 5, 5)
+    hits, misses, programs = static.cache_info()[:3]
+    assert (hits, misses, programs) == (5, 5, 5) if dynamic is False else programs <= 3  # sizes 0 and 1, first, open
 
 
 def test_in_a_pool() -> None:

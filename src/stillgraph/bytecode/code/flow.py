@@ -11,8 +11,8 @@ from types import CodeType
 
 from stillgraph.bytecode.code.decode import JUMPS, Decoded, decode
 from stillgraph.bytecode.code.depths import depths, effect, needed
+from stillgraph.core.identity_cache import weakly_cached
 from stillgraph.core.rewritten import Holder
-from stillgraph.core.weak_cache import weakly_cached
 
 _CONDITIONAL = frozenset(
     {"POP_JUMP_IF_TRUE", "POP_JUMP_IF_FALSE", "POP_JUMP_IF_NONE", "POP_JUMP_IF_NOT_NONE", "FOR_ITER", "SEND"}

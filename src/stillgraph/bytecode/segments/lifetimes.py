@@ -16,9 +16,9 @@ import torch
 
 from stillgraph.bytecode.machine.iteration import Iteration
 from stillgraph.core.files import is_dependency
+from stillgraph.core.identity_cache import weakly_cached
 from stillgraph.core.lookup import class_member, is_exactly, own_attributes
 from stillgraph.core.parcel import Parcel
-from stillgraph.core.weak_cache import weakly_cached
 from stillgraph.operators.control_flow.closing import is_followed, may_wait_in_a_block, waits_in_a_block
 from stillgraph.program.sources import Argument
 from stillgraph.trace.capture.session import Session, session

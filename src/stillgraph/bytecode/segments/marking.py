@@ -9,7 +9,7 @@ from types import CodeType, FunctionType
 from typing import Any
 
 from stillgraph.bytecode.machine.frame import Frame
-from stillgraph.core.weak_cache import weakly_cached
+from stillgraph.core.identity_cache import weakly_cached
 from stillgraph.trace.capture.session import session
 
 _MARKED = (FunctionType, functools.partial, staticmethod, classmethod)

@@ -29,6 +29,7 @@ from torch.fx.experimental.proxy_tensor import get_proxy_mode
 from stillgraph.core.progress import step
 from stillgraph.deploy.exporting.joined_arms import joined_by_sizes
 from stillgraph.deploy.exporting.known_results import known_results
+from stillgraph.deploy.exporting.modes_apart import modes_apart
 from stillgraph.program.facts.size_facts import learned_inside
 
 _OPERATORS = (torch.ops.higher_order.cond, torch.ops.higher_order.while_loop)
@@ -45,6 +46,7 @@ def regions_apart() -> Iterator[None]:
     """
     with _ONE_AT_A_TIME, contextlib.ExitStack() as stack:
         stack.enter_context(_config.patch(backed_size_oblivious=True))  # type: ignore[attr-defined]  # torch adds it
+        stack.enter_context(modes_apart())
         stack.enter_context(joined_by_sizes())
         for operator in _OPERATORS:
             stack.enter_context(_called_apart(type(operator)))

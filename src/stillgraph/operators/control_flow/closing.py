@@ -16,8 +16,8 @@ from typing import Any
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.core.files import is_ours, is_users
+from stillgraph.core.identity_cache import weakly_cached
 from stillgraph.core.rewritten import HELD, is_rewritten
-from stillgraph.core.weak_cache import weakly_cached
 from stillgraph.operators.conditions.methods import method_of
 from stillgraph.operators.containers.sequences import Indexed
 from stillgraph.trace.capture.session import Session

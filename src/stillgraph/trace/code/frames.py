@@ -13,10 +13,10 @@ from typing import Any
 import torch
 
 from stillgraph.core.files import is_ours, is_package, is_torch, is_torch_layer, is_users, path_in_torch
+from stillgraph.core.identity_cache import weakly_cached
 from stillgraph.core.location import Location, start_of
 from stillgraph.core.rewritten import variables_of
 from stillgraph.core.tracebacks import chained, entries_of, full_traceback, let_go
-from stillgraph.core.weak_cache import weakly_cached
 from stillgraph.program.acts import Place
 from stillgraph.trace.code.call_chain import Call, Step, calls, caught_in, runs_a_block
 

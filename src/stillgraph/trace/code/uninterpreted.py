@@ -14,8 +14,8 @@ from types import CodeType, FrameType
 from typing import Any
 
 from stillgraph.core.files import is_dependency, is_ours, is_standard_library
+from stillgraph.core.identity_cache import weakly_cached
 from stillgraph.core.lookup import class_member
-from stillgraph.core.weak_cache import weakly_cached
 
 # What gives the same whether its operands are values or stand for them: operations of torch's, and no questions.
 _UNTROUBLED = frozenset(

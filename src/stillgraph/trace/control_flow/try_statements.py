@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from types import CodeType, FrameType
 from typing import Any
 
-from stillgraph.core.weak_cache import weakly_cached
+from stillgraph.core.identity_cache import weakly_cached
 from stillgraph.trace.graph.recorder import Recorder
 
 

@@ -13,7 +13,7 @@ from types import CodeType, FunctionType
 from typing import Any
 
 from stillgraph.core.files import is_dependency
-from stillgraph.core.weak_cache import weakly_cached
+from stillgraph.core.identity_cache import weakly_cached
 from stillgraph.trace.code.names import assigned_outer_variables
 from stillgraph.trace.code.namespaces import file_of, users_classes
 from stillgraph.trace.control_flow.joined.join import same_constant

@@ -17,9 +17,9 @@ from typing import Any
 
 import torch
 
+from stillgraph.core.identity_cache import weakly_cached
 from stillgraph.core.lookup import own_attributes
 from stillgraph.core.parcel import Parcel
-from stillgraph.core.weak_cache import weakly_cached
 from stillgraph.program.outputs import BOUND
 from stillgraph.trace.guards.argument_structure import is_constant
 from stillgraph.trace.sources.children import slots

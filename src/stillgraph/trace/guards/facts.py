@@ -9,7 +9,7 @@ from types import CodeType
 import torch
 
 from stillgraph.core.diagnostics import refuse
-from stillgraph.core.weak_cache import weakly_cached
+from stillgraph.core.identity_cache import weakly_cached
 from stillgraph.program.context import current_context
 from stillgraph.program.facts.size_facts import asked_for, fixed_by
 from stillgraph.program.guards import Guard, ModeGuard, SizeGuard
