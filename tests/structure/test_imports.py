@@ -121,9 +121,10 @@ class Noting(TorchFunctionMode):
 
 def imports(caller):
     sg.to_static(len, backend="eager")
-    from stillgraph.api import later, migration, process_settings, saving
-    for name in later.__all__:
-        getattr(later, name)
+    from stillgraph.api import later
+    for module in (sg, later):
+        for name in module.__all__:
+            getattr(module, name)
 
 
 before = random.getstate(), torch.get_rng_state().tolist()
