@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import operator
 import subprocess
 import sys
 import threading
@@ -10,12 +9,13 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor, fx, nn
+from torch._dynamo.source import ConstantSource
 from torch._inductor.compile_fx import compile_fx
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv, StatelessSymbolicContext
 
 import stillgraph as sg
-from stillgraph.runtime.native import backends
+from stillgraph.runtime.native import backends, variants
 from stillgraph.runtime.native.backends import resolve_backend
 from tests.unit.runtime.programs import graph_of
 
@@ -86,14 +86,19 @@ class Recording:
         return run
 
 
-def mode_of_capture() -> FakeTensorMode:
-    return FakeTensorMode(shape_env=ShapeEnv(specialize_zero_one=False, duck_shape=False))
-
-
-def dynamic(mode: FakeTensorMode, tensor: torch.Tensor) -> FakeTensor:
-    """A fake tensor whose first size is a symbol."""
-    sizes = [DimDynamic.DYNAMIC, *[DimDynamic.STATIC] * (tensor.dim() - 1)]
-    return mode.from_tensor(tensor, symbolic_context=StatelessSymbolicContext(dynamic_sizes=sizes))
+def opened(graph: fx.GraphModule, *tensors: torch.Tensor) -> fx.GraphModule:
+    """A graph of which the capture knows no first size of a tensor, and no whole number behind the tensors."""
+    mode = FakeTensorMode(shape_env=ShapeEnv(specialize_zero_one=False, duck_shape=False))
+    symbols = mode.shape_env
+    assert symbols is not None
+    placeholders = graph.graph.find_nodes(op="placeholder")
+    for node, tensor in zip(placeholders, tensors):
+        sizes = [DimDynamic.DYNAMIC, *[DimDynamic.STATIC] * (tensor.dim() - 1)]
+        context: Any = StatelessSymbolicContext(dynamic_sizes=sizes)
+        node.meta["val"] = mode.from_tensor(tensor, symbolic_context=context)
+    for node in placeholders[len(tensors) :]:
+        node.meta["val"] = symbols.create_unbacked_symint()
+    return graph
 
 
 # ---- which backend
@@ -186,20 +191,40 @@ def test_gradients_of_parameters(backend: str) -> None:
 
 
 @pytest.mark.parametrize("backend", ["aot_eager", pytest.param("inductor", marks=needs_compiler)])
-def test_symbolic_sizes_and_numbers(backend: str) -> None:
-    def work(x: Any, n: Any, f: Any, flag: Any) -> Any:
-        return x * n + f, operator.add(n, 1), operator.mul(f, 2.0), torch.sym_not(flag)
+def test_open_sizes_and_numbers(backend: str) -> None:
+    def work(x: Any, n: Any) -> Any:
+        return x.view(n, -1) * n, x.size(0) * n
 
-    graph, mode = graph_of(work, 4), mode_of_capture()
-    symbols = mode.shape_env
-    assert symbols is not None
-    numbers = [symbols.create_unbacked_symint(), symbols.create_unbacked_symfloat(), symbols.create_unbacked_symbool()]
-    region = resolve_backend(backend)(graph, [dynamic(mode, torch.ones(3, 2)), *numbers])
-    for size, *others in [(3, 2, 1.5, True), (7, 3, -2.0, False), (1, 0, 0.0, True)]:
-        inputs = (torch.ones(size, 2), *others)
-        found, expected = region(*inputs), graph(*inputs)
+    graph = opened(graph_of(work, 2), torch.ones(3, 2))
+    region = resolve_backend(backend)(graph, [torch.ones(3, 2), 2])
+    for size, number in [(3, 2), (7, 7), (1, 2), (4, 1), (8, 8), (1, 1)]:
+        x = torch.randn(size, 2)
+        found, expected = region(x, number), graph(x, number)
         torch.testing.assert_close(found[0], expected[0])
-        assert list(found[1:]) == list(expected[1:])
+        assert found[1] == expected[1]
+
+
+def test_sizes_and_numbers_that_are_open_need_one_compilation() -> None:
+    backend = Recording()
+    graph = opened(graph_of(lambda x, n: (x * n,), 2), torch.ones(3, 2))
+    region = resolve_backend(backend)(graph, [torch.ones(3, 2), 2])
+    for size, number in [(3, 2), (7, 7), (9, 0), (4, 1)]:
+        assert torch.equal(region(torch.ones(size, 2), number)[0], torch.full((size, 2), float(number)))
+    assert len(backend.graphs) == 1
+    region(torch.ones(1, 2), 3)  # torch takes a size of 1 for a size of its own
+    assert len(backend.graphs) == 2
+
+
+@pytest.mark.parametrize("backend", ["aot_eager", pytest.param("inductor", marks=needs_compiler)])
+def test_open_sizes_of_any_layout(backend: str) -> None:
+    graph = opened(graph_of(lambda x, y: ((x + 1).sin() @ y,), 2), torch.ones(3, 4), torch.ones(4, 3))
+    whole = torch.randn(9, 12)
+    inputs = [whole[:5, :4], whole[:7, :4], whole.t()[:6, :4], whole[::2, :4], whole[:3, 0:8:2]]
+    inputs.append(torch.ones(2, 1).expand(2, 4))
+    region = resolve_backend(backend)(graph, [inputs[0], torch.ones(4, 3)])
+    for x in [*inputs, *(each.contiguous() for each in inputs), *inputs]:
+        y = torch.randn(4, 3)
+        torch.testing.assert_close(region(x, y)[0], (x + 1).sin() @ y)
 
 
 def test_a_plain_number_is_never_taken_for_another() -> None:
@@ -239,7 +264,7 @@ def test_inputs_of_too_many_kinds_run_as_they_stand() -> None:
     region = resolve_backend(backend)(graph, [torch.ones(2), 0])
     for number in range(20):
         assert torch.equal(region(torch.ones(2), number)[0], torch.full((2,), 1.0 + number))
-    assert len(backend.graphs) == backends._MOST_VARIANTS
+    assert len(backend.graphs) == variants._MOST_VARIANTS
 
 
 def test_one_tensor_passed_twice_runs_as_it_stands() -> None:
@@ -251,18 +276,29 @@ def test_one_tensor_passed_twice_runs_as_it_stands() -> None:
 
 
 def test_code_is_not_run_on_sizes_that_it_was_not_compiled_for() -> None:
+    compiled: list[bool] = []
+
     def assuming(graph: fx.GraphModule, examples: list[Any]) -> Any:
-        assert examples[0].shape[0] > 2  # a guard: true of the example, not of every size
+        compiled.append(bool(examples[0].shape[0] > 4))  # a condition: of the example, not of every size
+        more = 100 if compiled[-1] else 200
+        return lambda x: (x + more,)
+
+    graph = opened(graph_of(lambda x: (x + 1,), 1), torch.ones(5, 2))
+    region = resolve_backend(assuming)(graph, [torch.ones(5, 2)])
+    assert [region(torch.ones(size, 2))[0][0, 0].item() for size in (5, 9, 2, 3, 6)] == [101, 101, 201, 201, 101]
+    assert compiled == [True, False]
+
+
+def test_a_condition_that_cannot_be_checked_leaves_the_region_as_it_stands() -> None:
+    def assuming(graph: fx.GraphModule, examples: list[Any]) -> Any:
+        symbols = examples[0].fake_mode.shape_env
+        hidden = symbols.create_symbol(3, ConstantSource("hidden"), DimDynamic.DYNAMIC)
+        bool(examples[0].shape[0] + symbols.create_symintnode(hidden, hint=3) > 4)
         return lambda x: (x + 100,)
 
-    mode = mode_of_capture()
-    graph = graph_of(lambda x: (x + 1,), 1)
-    region = resolve_backend(assuming)(graph, [dynamic(mode, torch.ones(5, 2))])
-    assert region(torch.ones(5, 2))[0][0, 0] == 101
-    assert region(torch.ones(9, 2))[0][0, 0] == 101
-    assert region(torch.ones(2, 2))[0][0, 0] == 2
-    other = resolve_backend(assuming)(graph, [dynamic(mode, torch.ones(4, 2))])
-    assert other(torch.ones(1, 2))[0][0, 0] == 2
+    graph = opened(graph_of(lambda x: (x + 1,), 1), torch.ones(5, 2))
+    region = resolve_backend(assuming)(graph, [torch.ones(5, 2)])
+    assert [region(torch.ones(size, 2))[0][0, 0].item() for size in (5, 9)] == [2, 2]
 
 
 def test_without_a_compiler_inductor_is_eager_and_says_so_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,6 +26,7 @@ from stillgraph.deploy.exporting.locating import line_of, located, operation_in
 from stillgraph.deploy.exporting.shared_state import shared_places
 from stillgraph.deploy.exporting.torch_export import quiet, summary
 from stillgraph.deploy.exporting.verification import check_artefact, check_sizes
+from stillgraph.deploy.pt2.native import native_call
 from stillgraph.deploy.pt2.torch_archive import ALONE, read, write
 
 _STRUCTURE = "stillgraph.json"
@@ -134,8 +135,12 @@ def _loaded(programs: Mapping[str, ExportedProgram], structure: Any) -> LoadedPr
     modules = {each["entry"]: _module(programs[each["model"]]) for each in structure["entries"]}
     for same in structure["shared"]:
         _share(modules, same)
-    loaded = {each["entry"]: LoadedProgram(modules[each["entry"]], each) for each in structure["entries"]}
+    loaded = {each["entry"]: _called(modules[each["entry"]], each) for each in structure["entries"]}
     return loaded[""] if "" in loaded else LoadedPrograms(loaded)
+
+
+def _called(module: Any, structure: dict[str, Any]) -> LoadedProgram:
+    return LoadedProgram(module, structure, native_call(module, structure["name"]))
 
 
 def _module(program: ExportedProgram) -> torch.nn.Module:

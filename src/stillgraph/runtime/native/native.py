@@ -61,6 +61,16 @@ def lower(program: Program, compile: Compile | None) -> Driver:
     return _written(writer, program.name, graph, _ambient(program), program.unset_in_choices)
 
 
+def lower_graph(graph: fx.GraphModule, name: str) -> Driver:
+    """The native driver of a graph that is no program's: of a file.
+
+    Args:
+        graph: its operations are functions; it and its regions give tuples.
+        name: of the function that is written.
+    """
+    return _written(Writer(None), name, graph, None)
+
+
 def _lower_segment(segment: Segment, module: fx.GraphModule, ambient: Context | None) -> Driver:
     """A segment of a region as a driver of its own, which runs PyTorch's operators as they are."""
     region, _, _ = segment.build(module, None)

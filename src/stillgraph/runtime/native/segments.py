@@ -91,8 +91,9 @@ def split_segments(nodes: list[fx.Node], ambient: Context | None = None) -> Iter
         ambient: the modes that the program is called in.
     """
     run: list[fx.Node] = []
+    sizes = frozenset[Any]().union(*(_symbols(node.meta.get("val")) for node in nodes if not _is_size(node)))
     for node in nodes:
-        if _compilable(node) and not _needs_python(node.meta.get("context"), ambient):
+        if _compilable(node, sizes) and not _needs_python(node.meta.get("context"), ambient):
             run.append(node)
             continue
         yield from _close(run)
@@ -102,13 +103,18 @@ def split_segments(nodes: list[fx.Node], ambient: Context | None = None) -> Iter
 
 
 def _close(run: list[fx.Node]) -> list[Any]:
-    if sum(1 for n in run if n.op != "get_attr" and n.target is not operator.getitem) >= _SMALLEST:
+    if sum(1 for n in run if n.op != "get_attr" and n.target is not operator.getitem and not _is_size(n)) >= _SMALLEST:
         return [Segment(run)]
     return list(run)
 
 
-def _compilable(node: fx.Node) -> bool:
-    """Whether a node is an operation on tensors that depends on nothing but tensors and constants."""
+def _compilable(node: fx.Node, sizes: frozenset[Any]) -> bool:
+    """Whether a node is an operation on tensors that depends on nothing but tensors, their sizes and constants.
+
+    Args:
+        node: the operation.
+        sizes: the symbols in the sizes of tensors.
+    """
     if node.op not in ("call_function", "call_method") or node.target in _CONTROL or node.target in _OURS:
         return False
     if node.op == "call_method" and node.target in _DATA_DEPENDENT:
@@ -120,9 +126,12 @@ def _compilable(node: fx.Node) -> bool:
     recurrent = name_of(node) in RECURRENT  # Inductor takes it apart: other numbers are drawn, or it fails at it
     if _uses_autograd(node) or recurrent or is_custom(node.target):
         return False  # a backend would drop a custom operator of which nothing is used, and join two that are alike
-    if node.target is operator.getitem and (_from_several(node) or _takes_at(node)):
+    if node.target is operator.getitem and (_from_several(node, sizes) or _takes_at(node)):
         return False
-    return _all_tensors(node.meta.get("val")) and all(_all_tensors(n.meta.get("val")) for n in node.all_input_nodes)
+    value, given = node.meta.get("val"), [n.meta.get("val") for n in node.all_input_nodes]
+    if not all(_is_taken(each, sizes) for each in (value, *given)):
+        return False
+    return _symbols(value) <= frozenset[Any]().union(*map(_symbols, given))  # else the run finds a size by the data
 
 
 def _takes_at(node: fx.Node) -> bool:
@@ -159,16 +168,30 @@ def _from_control(node: fx.Node) -> bool:
     return isinstance(source, fx.Node) and (source.target in _CONTROL or source.target in _OURS)
 
 
-def _from_several(node: fx.Node) -> bool:
+def _from_several(node: fx.Node, sizes: frozenset[Any]) -> bool:
     """Whether a node takes one out of several results of what is not compiled: a compiled region takes tensors."""
     source = node.args[0]
     if not isinstance(source, fx.Node) or isinstance(source.meta.get("val"), torch.Tensor):
         return False
-    return not _compilable(source)
+    return not _compilable(source, sizes)
 
 
-def _all_tensors(value: Any) -> bool:
+def _is_taken(value: Any, sizes: frozenset[Any]) -> bool:
+    """Whether a compiled region takes a value: tensors, and whole numbers computed from their sizes."""
     if isinstance(value, torch.Tensor):
-        uncertain = info(value).may_be_missing or info(value).may_be_number
-        return not uncertain and all(isinstance(d, int) for d in value.shape)
-    return isinstance(value, (tuple, list)) and bool(value) and all(_all_tensors(v) for v in value)
+        return not (info(value).may_be_missing or info(value).may_be_number)
+    if isinstance(value, torch.SymInt):
+        return _symbols(value) <= sizes
+    return isinstance(value, (tuple, list)) and bool(value) and all(_is_taken(each, sizes) for each in value)
+
+
+def _is_size(node: fx.Node) -> bool:
+    return isinstance(node.meta.get("val"), (int, torch.SymInt))
+
+
+def _symbols(value: Any) -> frozenset[Any]:
+    """The symbols in a whole number, or in the sizes of tensors."""
+    if isinstance(value, torch.SymInt):
+        return frozenset(value.node.expr.free_symbols)
+    parts = value.shape if isinstance(value, torch.Tensor) else value if isinstance(value, (tuple, list)) else ()
+    return frozenset[Any]().union(*map(_symbols, parts))
