@@ -57,7 +57,7 @@ SIGNATURES: dict[str, list[tuple[str, Any, Any]]] = {
         ("time_limit", KEYWORD, None),
         ("progress", KEYWORD, None),
     ],
-    "load": [("path", ANY, REQUIRED), ("native", KEYWORD, False)],
+    "load": [("path", ANY, REQUIRED), ("native", KEYWORD, False), ("backend", KEYWORD, "eager")],
     "trace": [("fn", ANY, REQUIRED), ("args", ANY, REQUIRED)],
     "coverage": [("reset", KEYWORD, False)],
     "Dim": [("name", ANY, REQUIRED), ("min", KEYWORD, None), ("max", KEYWORD, None)],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from types import MethodType
@@ -224,7 +224,9 @@ def _receiver(target: Any) -> tuple[Any, ...]:
     return (target.__self__,) if isinstance(target, (MethodType, BoundStaticFunction)) else ()
 
 
-def load(path: str | os.PathLike[str], *, native: bool = False) -> Any:
+def load(
+    path: str | os.PathLike[str], *, native: bool = False, backend: str | Callable[..., Any] = "eager"
+) -> Any:
     """A callable for a saved ``.pt2`` or ``.onnx``: it takes the original's arguments and returns what it returned.
 
     Of a file with several entries, an object with a callable for each: ``loaded.encode`` or ``loaded["encode"]``.
@@ -233,9 +235,12 @@ def load(path: str | os.PathLike[str], *, native: bool = False) -> Any:
         path: of the file.
         native: whether compiled code of the file may run: an AOTInductor package is a library, which can do anything.
             Nothing of any other file runs before it is called.
+        backend: compiles what is between the branches and loops of a ``.pt2`` at the first call: any ``torch.compile``
+            backend, by name or as ``(GraphModule, example_inputs) -> callable``. Branches and loops run as Python's.
 
     Raises:
         OSError: the file cannot be read.
+        ValueError: no backend has this name, or the file is none that a backend compiles.
         LoadError: a ValueError: `save` did not write the file, it is damaged, or loading it could run code.
     """
-    return load_program(path, native=native)
+    return load_program(path, native=native, backend=backend)

@@ -11,7 +11,7 @@ import importlib.util
 import os
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,7 @@ from stillgraph.deploy.exporting.shared_state import check_state
 from stillgraph.passes.exceptions.texts import check_texts
 from stillgraph.program.program import Program
 from stillgraph.program.sources import Source
+from stillgraph.runtime.native.backends import resolve_backend
 
 _ONE_AT_A_TIME = threading.RLock()
 """What torch's exporters exchange while they trace is the process's; so is what its readers silence."""
@@ -177,12 +178,15 @@ def check_destination(
     return name
 
 
-def load(path: str | os.PathLike[str], *, native: bool = False) -> LoadedProgram | LoadedPrograms:
+def load(
+    path: str | os.PathLike[str], *, native: bool = False, backend: str | Callable[..., Any] = "eager"
+) -> LoadedProgram | LoadedPrograms:
     """Load a saved ``.pt2``, or an ``.onnx``, which runs in onnxruntime.
 
     Args:
         path: of the file.
         native: whether compiled code in it may run, which AOTInductor's packages are made of.
+        backend: compiles what is between the branches and loops of a ``.pt2``.
 
     Returns:
         A function of the original's arguments; it gives the original's result structure, Python numbers included. Of a
@@ -192,12 +196,14 @@ def load(path: str | os.PathLike[str], *, native: bool = False) -> LoadedProgram
         LoadError: a ValueError: the file was not saved here, is damaged, or could run code.
         ImportError: onnxruntime, which an ``.onnx`` takes, is not installed.
         OSError: there is no such file, or it cannot be read.
+        ValueError: no backend has this name, or the file is none that a backend compiles.
     """
-    source = Path(path)
+    source, compile = Path(path), None if backend == "eager" else resolve_backend(backend)
     if not source.exists():
         raise FileNotFoundError(f"there is no file {str(source)!r}")
     _check_regular(source)
     if source.suffix == ".onnx":
+        _refuse_backend(compile, source, "runs in onnxruntime")
         _require("loading an .onnx", "onnxruntime")
         from stillgraph.deploy.onnx.onnx_session import load_onnx
 
@@ -207,7 +213,15 @@ def load(path: str | os.PathLike[str], *, native: bool = False) -> LoadedProgram
     from stillgraph.deploy.pt2.pt2 import load_pt2  # with torch's reader of archives, which loads much of torch
 
     with _ONE_AT_A_TIME:
-        return load_aoti(source, native=native) if is_package(source) else load_pt2(source)
+        if not is_package(source):
+            return load_pt2(source, compile)
+        _refuse_backend(compile, source, "is compiled already")
+        return load_aoti(source, native=native)
+
+
+def _refuse_backend(compile: object | None, source: Path, why: str) -> None:
+    if compile is not None:
+        raise ValueError(f"a backend compiles what is in a .pt2, and {source.name!r} {why}: leave backend out")
 
 
 def _writer(target: Path, format: str | None) -> str:

@@ -17,17 +17,19 @@ from torch.utils._pytree import tree_structure
 
 from stillgraph.passes.regions.regions import COND, WHILE, attribute, copied_module, outputs
 from stillgraph.program.graphs import arguments, regions
+from stillgraph.runtime.native.lazy_region import Compile
 from stillgraph.runtime.native.native import lower_graph
 
 _GUARDS = "_guards_fn"  # torch's module that checks the inputs' sizes
 
 
-def native_call(module: fx.GraphModule, name: str) -> Callable[..., Any] | None:
+def native_call(module: fx.GraphModule, name: str, compile: Compile | None) -> Callable[..., Any] | None:
     """What gives the results of a module, as it does; None where it has operations that the driver does not write.
 
     Args:
         module: of a loaded program: tensors in, tensors out.
         name: of the program.
+        compile: the backend for what is between branches and loops; None runs PyTorch's operators as they are.
     """
     graph = copied_module(module)
     for node in graph.graph.find_nodes(op="call_module", target=_GUARDS):
@@ -37,9 +39,9 @@ def native_call(module: fx.GraphModule, name: str) -> Callable[..., Any] | None:
     for region in regions(graph):
         if not _is_written(region):
             return None
-        _fit(region)
+        _fit(region, calls_operators=compile is None)
     read = [operator.attrgetter(path) for path in _lift_state(graph)]
-    run = lower_graph(graph, name).run
+    run = lower_graph(graph, name, compile).run
     check = getattr(module, _GUARDS, _accept)
     structure: Any = module._out_spec
     flat = tree_structure((0,) * structure.num_leaves)
@@ -78,8 +80,8 @@ def _is_written(region: fx.GraphModule) -> bool:
     return True
 
 
-def _fit(region: fx.GraphModule) -> None:
-    """Change a region to what the driver takes, and to what costs least."""
+def _fit(region: fx.GraphModule, *, calls_operators: bool) -> None:
+    """Change a region to what the driver takes, and to what costs least where the driver calls the operators itself."""
     for node in region.graph.nodes:
         if node.target in (COND, WHILE):
             results = outputs(attribute(region, arguments(node)[1]))
@@ -87,7 +89,7 @@ def _fit(region: fx.GraphModule) -> None:
     for node in region.graph.find_nodes(op="call_function", target=WHILE):
         _copy_entries(region.graph, node)
     for node in region.graph.nodes:
-        if isinstance(node.target, OpOverload):
+        if calls_operators and isinstance(node.target, OpOverload):
             node.target = node.target._op  # a function in C, for one in Python that calls it
 
 
@@ -123,6 +125,7 @@ def _lift_state(module: fx.GraphModule) -> list[str]:
             continue
         with graph.inserting_after(*last) if last else graph.inserting_before(next(iter(graph.nodes))):
             last = [graph.placeholder(f"state_{len(paths)}")]
+        last[0].meta["val"] = attribute(module, node)
         paths.append(str(node.target))
         node.replace_all_uses_with(last[0])
         graph.erase_node(node)

@@ -28,6 +28,7 @@ from stillgraph.deploy.exporting.torch_export import quiet, summary
 from stillgraph.deploy.exporting.verification import check_artefact, check_sizes
 from stillgraph.deploy.pt2.native import native_call
 from stillgraph.deploy.pt2.torch_archive import ALONE, read, write
+from stillgraph.runtime.native.lazy_region import Compile
 
 _STRUCTURE = "stillgraph.json"
 _VERSION = 4
@@ -111,8 +112,12 @@ def _check(entry: Entry, exported: Exported, written: ExportedProgram) -> None:
     check_sizes(entry, check)
 
 
-def load_pt2(path: Path) -> LoadedProgram | LoadedPrograms:
+def load_pt2(path: Path, compile: Compile | None) -> LoadedProgram | LoadedPrograms:
     """Load a `.pt2`.
+
+    Args:
+        path: of the file.
+        compile: the backend for what is between branches and loops; None runs PyTorch's operators as they are.
 
     Raises:
         LoadError: the file is damaged, is no archive that was saved here, or could run code.
@@ -123,24 +128,28 @@ def load_pt2(path: Path) -> LoadedProgram | LoadedPrograms:
             programs, texts = read(file)
         if _STRUCTURE not in texts:
             raise load_error("it was not saved by stillgraph", "Open it with torch.export.load, if you trust it.")
-        return _loaded(programs, json.loads(texts[_STRUCTURE]))
+        return _loaded(programs, json.loads(texts[_STRUCTURE]), compile)
     except LoadError as error:
         raise LoadError(error.reason, f"{path.name!r} cannot be loaded: {error.message}", error.hint) from error
     except _DAMAGED as error:
         raise load_error(f"{path.name!r} cannot be loaded: it is damaged ({summary(error)})") from error
 
 
-def _loaded(programs: Mapping[str, ExportedProgram], structure: Any) -> LoadedProgram | LoadedPrograms:
+def _loaded(
+    programs: Mapping[str, ExportedProgram], structure: Any, compile: Compile | None
+) -> LoadedProgram | LoadedPrograms:
     check_version(structure["version"], _VERSION, oldest=2)
     modules = {each["entry"]: _module(programs[each["model"]]) for each in structure["entries"]}
     for same in structure["shared"]:
         _share(modules, same)
-    loaded = {each["entry"]: _called(modules[each["entry"]], each) for each in structure["entries"]}
+    loaded = {each["entry"]: _called(modules[each["entry"]], each, compile) for each in structure["entries"]}
     return loaded[""] if "" in loaded else LoadedPrograms(loaded)
 
 
-def _called(module: Any, structure: dict[str, Any]) -> LoadedProgram:
-    return LoadedProgram(module, structure, native_call(module, structure["name"]))
+def _called(module: Any, structure: dict[str, Any], compile: Compile | None) -> LoadedProgram:
+    with quiet():  # of what copies a pytree's structure
+        run = native_call(module, structure["name"], compile)
+    return LoadedProgram(module, structure, run)
 
 
 def _module(program: ExportedProgram) -> torch.nn.Module:

@@ -61,14 +61,15 @@ def lower(program: Program, compile: Compile | None) -> Driver:
     return _written(writer, program.name, graph, _ambient(program), program.unset_in_choices)
 
 
-def lower_graph(graph: fx.GraphModule, name: str) -> Driver:
+def lower_graph(graph: fx.GraphModule, name: str, compile: Compile | None) -> Driver:
     """The native driver of a graph that is no program's: of a file.
 
     Args:
         graph: its operations are functions; it and its regions give tuples.
         name: of the function that is written.
+        compile: as of `lower`.
     """
-    return _written(Writer(None), name, graph, None)
+    return _written(Writer(compile), name, graph, None)
 
 
 def _lower_segment(segment: Segment, module: fx.GraphModule, ambient: Context | None) -> Driver:

@@ -1,0 +1,175 @@
+"""A `.pt2` that is loaded runs its branches and loops as Python's: what it gives, and whose state it reads."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, fx, nn
+
+import stillgraph as sg
+from tests.unit.runtime.test_backends import needs_compiler
+
+
+def halved(x: Tensor, limit: float = 1.0) -> tuple[Tensor, int]:
+    steps = 0
+    while x.norm() > limit:
+        x = x * 0.5 if x.sum() > 3 else x - 0.25
+        steps += 1
+    return x, steps
+
+
+class Counting(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+        self.register_buffer("calls", torch.zeros((), dtype=torch.long))
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.calls += 1
+        while x.abs().sum() > 1:
+            x = self.layer(x).tanh() * 0.25
+        return x
+
+
+def loaded(function: Any, path: Path, *args: Any, **options: Any) -> Any:
+    backend = options.pop("backend", "eager")
+    sg.save(function, path / "file.pt2", args=args, **options)
+    return sg.load(path / "file.pt2", backend=backend)
+
+
+@pytest.fixture
+def without_operators(monkeypatch: pytest.MonkeyPatch) -> None:
+    """torch's operators for branches and loops fail, once a file is there."""
+
+    def fail(*args: Any, **kwargs: Any) -> Any:
+        raise AssertionError("an operator of torch's was called")
+
+    def forbid(function: Any, path: Path, *args: Any) -> Any:
+        file = loaded(function, path, *args)
+        for operator in (torch.ops.higher_order.cond, torch.ops.higher_order.while_loop):
+            monkeypatch.setattr(type(operator), "__call__", fail)
+        return file
+
+    return forbid  # type: ignore[return-value]  # the fixture's value is a function
+
+
+def test_branches_and_loops_are_pythons(without_operators: Any, tmp_path: Path) -> None:
+    file = without_operators(halved, tmp_path, torch.ones(4) * 9)
+    for x in (torch.ones(4) * 9, torch.ones(4) * 0.1, torch.full((4,), 0.6)):
+        value, steps = halved(x)
+        found, count = file(x)
+        assert torch.equal(found, value)
+        assert (count, type(count)) == (steps, int)
+    with pytest.raises(AssertionError, match="of torch's"):
+        file.module(torch.ones(4))
+
+
+def test_a_loop_without_an_iteration_gives_a_copy_as_torchs_operator_does(tmp_path: Path) -> None:
+    file, x = loaded(halved, tmp_path, torch.ones(4) * 9), torch.ones(4) * 0.1
+    (found, _), (by_torch, _) = file(x), file.module(x)
+    assert found is not x
+    found += 1
+    assert torch.equal(x, torch.ones(4) * 0.1)
+    assert by_torch.data_ptr() != x.data_ptr()
+
+
+def test_state_is_the_modules_in_each_call(tmp_path: Path) -> None:
+    model, x = Counting(), torch.full((2, 4), 3.0)
+    file = loaded(model, tmp_path, x)
+    model.calls.zero_()
+    for step in range(4):
+        if step == 1:
+            file.module.load_state_dict({**model.state_dict(), "calls": torch.tensor(7)})
+            model.calls.fill_(7)
+        if step == 2:  # another object in its place
+            file.module.layer.weight = nn.Parameter(torch.eye(4))
+            model.layer.weight = nn.Parameter(torch.eye(4))
+        if step == 3:
+            file.module.calls = torch.tensor(-5)
+            model.calls.fill_(-5)
+        torch.testing.assert_close(file(x), model(x))
+        assert torch.equal(file.module.calls, model.calls)
+
+
+def test_a_mapped_function_is_torchs(tmp_path: Path) -> None:
+    """Operators with regions that no statement stands for: the module runs as torch runs it."""
+    from torch._higher_order_ops.scan import scan
+
+    def running(x: Tensor) -> Tensor:
+        return scan(lambda total, row: (total + row, (total * 2).clone()), torch.zeros(3), x)[1]
+
+    x = torch.randn(5, 3)
+    torch.testing.assert_close(loaded(running, tmp_path, x)(x), running(x))
+
+
+def test_assertions_that_are_returned(tmp_path: Path) -> None:
+    def positive(x: Tensor) -> Tensor:
+        assert x.sum() > 0, "negative"
+        return x.sqrt() if x.max() < 2 else x
+
+    file = loaded(positive, tmp_path, torch.ones(3), assertions="return")
+    assert torch.equal(file(torch.ones(3)), torch.ones(3))
+    with pytest.raises(AssertionError, match="negative"):
+        file(-torch.ones(3))
+
+
+def test_many_nested_branches(tmp_path: Path) -> None:
+    source = "def nested(x):\n"
+    for depth in range(12):
+        source += f"{'    ' * (depth + 1)}if x.sum() > {depth}:\n{'    ' * (depth + 2)}x = x + {depth}\n"
+    source += "    return x\n"
+    (tmp_path / "nesting.py").write_text(source)
+    namespace: dict[str, Any] = {}
+    exec(compile(source, str(tmp_path / "nesting.py"), "exec"), namespace)
+    file = loaded(namespace["nested"], tmp_path, torch.ones(2))
+    for x in (torch.ones(2), -torch.ones(2), torch.ones(2) * 4.5):
+        assert torch.equal(file(x), namespace["nested"](x))
+
+
+# ---- backends
+class Counted:
+    def __init__(self) -> None:
+        self.graphs = 0
+
+    def __call__(self, graph: fx.GraphModule, examples: list[Any]) -> Any:
+        self.graphs += 1
+        return graph.forward
+
+
+def iterated(x: Tensor) -> Tensor:
+    while x.norm() > 1:
+        x = (x.sin() * 0.5).tanh() + x * 0.1
+    return (x.exp() + 1).log()
+
+
+@pytest.mark.parametrize("backend", ["aot_eager", pytest.param("inductor", marks=needs_compiler)])
+def test_what_is_between_is_compiled(backend: str, tmp_path: Path) -> None:
+    file = loaded(iterated, tmp_path, torch.ones(5) * 9, input_spec=[sg.InputSpec([None])], backend=backend)
+    for size in (5, 9, 1, 0, 64, 2):
+        x = torch.randn(size) * 5
+        torch.testing.assert_close(file(x), iterated(x))
+
+
+def test_it_is_compiled_for_all_sizes_but_0_and_1(tmp_path: Path) -> None:
+    backend, graphs = Counted(), []
+    file = loaded(iterated, tmp_path, torch.ones(5) * 9, input_spec=[sg.InputSpec([None])], backend=backend)
+    for size in (5, 9, 64, 1, 2, 3):
+        file(torch.ones(size) * 5)
+        graphs.append(backend.graphs)
+    test_body_and_rest = 3
+    assert graphs == [test_body_and_rest] * 3 + [test_body_and_rest * 2] * 3
+
+
+def test_a_backend_is_looked_for_first(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="no backend is named 'indcutor'; did you mean 'inductor'"):
+        sg.load(tmp_path / "missing.pt2", backend="indcutor")
+
+
+def test_what_onnxruntime_runs_has_no_backend(tmp_path: Path) -> None:
+    pytest.importorskip("onnxruntime")
+    sg.save(halved, tmp_path / "file.onnx", args=(torch.ones(4) * 9,))
+    with pytest.raises(ValueError, match=r"'file\.onnx' runs in onnxruntime: leave backend out"):
+        sg.load(tmp_path / "file.onnx", backend="inductor")
