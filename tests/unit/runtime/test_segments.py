@@ -69,3 +69,54 @@ def test_results_of_what_is_not_compiled_are_taken_out_before(function: Callable
     for x in (*INPUTS, *(2 * x for x in INPUTS)):
         torch.testing.assert_close(static(x), function(x))
     assert static.cache_info().programs == 1
+
+
+# ---- open sizes
+class Counted:
+    """A backend that runs what it is given, and counts it."""
+
+    def __init__(self) -> None:
+        self.graphs = 0
+
+    def __call__(self, graph: torch.fx.GraphModule, examples: list[Any]) -> Any:
+        self.graphs += 1
+        return graph.forward
+
+
+WEIGHT = torch.ones(4, 4)
+
+
+def iterated(x: Tensor) -> tuple[Tensor, int]:
+    batch, length, width = x.shape
+    h = (x.reshape(batch * length, width) @ WEIGHT).view(batch, length, -1).tanh()
+    while h.abs().sum() > 1:
+        h = h * 0.5 + h.mean(1, keepdim=True) * 0.1
+    return torch.cat([h, h[:, :1]], 1).softmax(-1), length + 1
+
+
+@pytest.mark.parametrize("dynamic", [None, True])
+def test_a_region_is_compiled_for_all_sizes(dynamic: bool | None) -> None:
+    backend, graphs = Counted(), []
+    static = sg.to_static(iterated, backend=backend, dynamic=dynamic)
+    for batch, length in [(2, 3), (2, 5), (7, 5), (4, 9), (6, 2), (2, 3)]:
+        x = torch.randn(batch, length, 4)
+        torch.testing.assert_close(static(x), iterated(x))
+        graphs.append(backend.graphs)
+    of_a_program = graphs[0]  # in front of the loop, its test, its body, and what is behind
+    assert of_a_program == 4
+    kinds = 1 if dynamic else 3  # of programs: these sizes, any length, any batch and length
+    assert graphs[-1] == graphs[2] == of_a_program * kinds
+
+
+def test_sizes_that_the_data_decide_are_found_between_regions() -> None:
+    backend = Counted()
+
+    def chosen(x: Tensor) -> tuple[Tensor, int]:
+        kept = (x.sin() * 2)[x > 0]
+        return (kept.exp() + 1).log() * kept.shape[0], kept.shape[0]
+
+    static = sg.to_static(chosen, backend=backend)
+    for x in (torch.tensor([1.0, -1, 2]), torch.tensor([1.0, 3, 2]), torch.tensor([-1.0, -1, 1]), -torch.ones(3)):
+        torch.testing.assert_close(static(x), chosen(x))
+    assert static.cache_info().programs == 1
+    assert backend.graphs <= 4  # in front; behind: of some elements, of one, of none
