@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from tests.property.programs import Grammar, programs
-from tests.property.ways import BYTECODE, SEGMENTS, SIZED, SOURCE, STEPS, Way, way, ways
+from tests.property.ways import BYTECODE, COMPILED, SEGMENTS, SIZED, SOURCE, STEPS, Way, way, ways
 
 __all__ = ["way"]  # the fixture
 
@@ -131,13 +131,13 @@ def test_many_programs_agree_with_eager(folder: Path, batch: int) -> None:
     check(folder, BATCH, seed=SEED * 1000 + batch + 1)
 
 
-@ways(SIZED, STEPS)
+@ways(SIZED, STEPS, COMPILED)
 def test_a_few_programs_agree_with_eager_on_other_sizes(folder: Path, way: Way) -> None:
     check(folder, FEW, seed=-1 - SEED * 1000, way=way, calls=inputs(SIZES))
 
 
 @pytest.mark.slow
-@ways(SIZED, SEGMENTS, STEPS)
+@ways(SIZED, SEGMENTS, STEPS, COMPILED)
 @pytest.mark.parametrize("batch", range(OTHERS))
 def test_many_programs_agree_with_eager_on_other_sizes(folder: Path, batch: int, way: Way) -> None:
     check(folder, BATCH, seed=SEED * 1000 + batch + 1, way=way, calls=inputs(SIZES))

@@ -24,6 +24,11 @@ def to_segments(target: Any, input_spec: list[sg.InputSpec] | None = None) -> An
     return sg.to_static(target, input_spec=input_spec, backend="eager", full_graph=False, strict=True)
 
 
+def to_regions(target: Any, input_spec: list[sg.InputSpec] | None = None) -> Any:
+    """The conversion whose backend compiles regions, and differentiates them."""
+    return sg.to_static(target, input_spec=input_spec, backend="aot_eager")
+
+
 @dataclass(frozen=True)
 class Way:
     """How generated programs are made static functions, and what is asked of these."""
@@ -57,6 +62,8 @@ SOURCE = Way("source", to_static)
 BYTECODE = Way("bytecode", to_static, through_bytecode=True)
 SIZED = Way("sized", to_static, is_whole=False)
 """As the first, but with as many programs as sizes may need."""
+COMPILED = Way("compiled", to_regions, is_whole=False)
+"""As the second, but what is between branches and loops goes through AOTAutograd."""
 SEGMENTS = Way("segments", to_segments, is_whole=False)
 STEPS = Way("steps", to_segments, is_whole=False, has_steps=True)
 

@@ -6,7 +6,7 @@ import functools
 import inspect
 from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from types import FunctionType, MappingProxyType, MethodType
 from typing import Any
 
@@ -58,7 +58,7 @@ def capture_call(
     ``lessons``: what earlier captures of the function have found out, to which this one adds.
     """
     function, args = function_of(target, args)
-    _check_length(spec, function, args)
+    _check_arguments(spec, function, args, kwargs, is_kept)
     try:
         with (
             showing(SETTINGS.progress),
@@ -67,9 +67,11 @@ def capture_call(
             SETTINGS.logbook.capturing(function) as captured,
         ):
             dims: dict[Source, tuple[Dim | None, ...]] = {}
-            symbolic = _symbolic_dims(_declared(spec, function, args), function, dims, is_kept)
-            varying = changing, watch, open_sizes, lessons
-            program = capture(function, args, kwargs, front_end, symbolic, options, name, call, *varying)
+            check = _Check(_option(spec), parameter_names(original_of(function) or function), is_kept)
+            symbolic = _symbolic_dims(_declared(spec, function, args), check, dims)
+            program = capture(
+                function, args, kwargs, front_end, symbolic, options, name, call, changing, watch, open_sizes, lessons
+            )
             if dims:
                 told = () if is_kept else declared_guards(dims, program.guards)  # files check what was declared
                 program = replace(program, dims=dims, guards=(*program.guards, *told))
@@ -122,23 +124,16 @@ def _named_parameters(function: Any, args: tuple[Any, ...]) -> list[str]:
 
 
 def _symbolic_dims(
-    declared: Declared,
-    function: Any,
-    dims: dict[Source, tuple[Dim | None, ...]],
-    is_kept: bool,
+    declared: Declared, check: _Check, dims: dict[Source, tuple[Dim | None, ...]]
 ) -> Callable[[Source, torch.Tensor], tuple[bool, ...]]:
-    """Which dimensions of an argument `input_spec` leaves open; those with a range or name are noted in ``dims``."""
-    names = parameter_names(original_of(function) or function)
-    named: dict[str, tuple[str, int]] = {}
+    """Which dimensions of an argument are declared open; those with a range or name are noted in ``dims``."""
 
     def symbolic(source: Source, tensor: torch.Tensor) -> tuple[bool, ...]:
         marked = Marks.of(tensor).open
         spec = declared(source, tensor)
         if spec is None:
             return tuple(dim in marked for dim in range(tensor.dim()))
-        _check_fits(spec, source, tensor, names)
-        _check_range(spec, source, tensor, names, is_kept)
-        _check_named(spec, source, tensor, names, named)
+        check.fits(spec, source, tensor)
         if any(spec.dims):
             dims[source] = spec.dims
         return tuple(size is None or dim in marked for dim, size in enumerate(spec.shape))
@@ -153,69 +148,99 @@ def check_open(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], spec:
         CaptureError: a size is 0 or 1 there, or an argument is not what its `InputSpec` says.
     """
     function, args = function_of(target, args)
-    declared = _declared(spec, function, args)
-    symbolic = _symbolic_dims(declared, function, {}, is_kept=True)
+    check = _Check(_option(spec), parameter_names(original_of(function) or function), is_kept=True)
+    symbolic = _symbolic_dims(_declared(spec, function, args), check, {})
     given: list[tuple[int | str, Any]] = [*enumerate(args), *kwargs.items()]
     for key, value in given:
         if isinstance(value, torch.Tensor):
             symbolic(Argument(key), value)
 
 
-def _check_length(spec: Specs | None, function: Any, args: tuple[Any, ...]) -> None:
-    """Raise `ValueError` for more specs than there are arguments."""
+def _check_arguments(
+    spec: Specs | None, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], is_kept: bool
+) -> None:
+    """Refuse what is declared of arguments that there are not.
+
+    Raises:
+        ValueError: there are such, of a program that is kept.
+        CaptureError: there are such, of a call.
+    """
     function = original_of(function) or function
     receivers = 1 if args and has_receiver(function) else 0
-    count = max(len(args), len(parameter_names(function, named=True))) - receivers
-    if spec is not None and len(spec) > count:
-        name = stated(function, "__name__", type(function).__name__)
-        option = "dynamic_shapes" if isinstance(spec, DynamicShapes) else "input_spec"
-        raise ValueError(f"{option} has {len(spec)} entries, but {name} has {count} argument{'s' * (count != 1)}")
+    names = (_named_parameters(function, args) or parameter_names(function, named=True))[receivers:]
+    count = max(len(args) - receivers, len(names))
+    name, option = stated(function, "__name__", type(function).__name__), _option(spec)
+    message = None
+    if isinstance(spec, DynamicShapes) and isinstance(spec.shapes, Mapping):
+        wrong = [key for key in spec.shapes if key not in (*names, *kwargs)] if names else []
+        message = f"{option} has {wrong[0]!r}, which is no argument of {name}" if wrong else None
+    elif spec is not None and len(spec) > count:
+        message = f"{option} has {len(spec)} entries, but {name} has {count} argument{'s' * (count != 1)}"
+    if message is not None:
+        raise ValueError(message) if is_kept else refuse("SG501", message)
 
 
-def _check_range(
-    declared: InputSpec, source: Source, tensor: torch.Tensor, names: list[str], is_kept: bool
-) -> None:
-    """Refuse an example outside of its range, or one by which a dimension cannot be left open."""
-    name = _shown(source, names)
-    for index, (dim, size) in enumerate(zip(declared.dims, tensor.shape, strict=True)):
-        if dim is not None and not dim.holds(size):
-            raise refuse("SG501", f"dimension {index} of '{name}' is {size}, but input_spec declares {dim}")
-        if size < 2 and declared.shape[index] is None and is_kept:
-            hint = "Give an example in which it is 2 or more; the program serves every size then."
-            shown = f"dimension {index} of '{name}'" + ("" if dim is None else f", {dim},")
-            raise refuse("SG501", f"{shown} cannot be left open by an example of size {size}", hint=hint)
+def _option(spec: Specs | None) -> str:
+    """By which option something was declared."""
+    return "dynamic_shapes" if isinstance(spec, DynamicShapes) else "input_spec"
 
 
-def _check_named(
-    declared: InputSpec, source: Source, tensor: torch.Tensor, names: list[str], named: dict[str, tuple[str, int]]
-) -> None:
-    """Refuse an example in which dimensions of one name differ; ``named``: those of the arguments before."""
-    for index, (dim, size) in enumerate(zip(declared.dims, tensor.shape, strict=True)):
-        if dim is not None:
-            shown = f"dimension {index} of '{_shown(source, names)}'"
-            first, known = named.setdefault(dim.name, (shown, size))
-            if known != size:
-                message = f"{first} is {known} and {shown} is {size}, but input_spec declares '{dim.name}' for both"
-                raise refuse("SG501", message, hint="Pass one size, or give the dimensions two names.")
+@dataclass(frozen=True)
+class _Check:
+    """Refuses arguments that are not what is declared of them.
 
+    Attributes:
+        option: by which it is declared.
+        names: of the function's parameters.
+        is_kept: whether the program is for other calls, too.
+        named: by the name of a dimension, the first that has it, and its size.
+    """
 
-def _shown(source: Source, names: list[str]) -> object:
-    """What an argument is called."""
-    return names[source.key] if isinstance(source, Argument) and isinstance(source.key, int) else source
+    option: str
+    names: list[str]
+    is_kept: bool
+    named: dict[str, tuple[str, int]] = field(default_factory=dict)
 
+    def fits(self, declared: InputSpec, source: Source, tensor: torch.Tensor) -> None:
+        """Refuse a tensor of other sizes, of sizes outside of their ranges, or of two sizes of one name.
 
-def _check_fits(declared: InputSpec, source: Source, tensor: torch.Tensor, names: list[str]) -> None:
-    """Refuse an argument that is not what its `InputSpec` says."""
-    sizes = zip(declared.shape, tensor.shape, strict=False)
-    fits = len(declared.shape) == tensor.dim() and all(d is None or d == size for d, size in sizes)
-    if fits and declared.dtype == tensor.dtype:
-        return
-    given = InputSpec.from_tensor(tensor)
-    name = _shown(source, names)
-    hint = f"Pass a tensor of these sizes, or declare those that vary as None: {given}."
-    if declared.dtype != tensor.dtype:
-        hint = f"Pass {name}.to({declared.dtype}), or declare {given}."
-    raise refuse("SG501", f"'{name}' is {given}, but input_spec declares {declared}", hint=hint)
+        Raises:
+            CaptureError: it is such.
+        """
+        self._has_its_shape(declared, source, tensor)
+        for index, (dim, size) in enumerate(zip(declared.dims, tensor.shape, strict=True)):
+            shown = f"dimension {index} of '{self._shown(source)}'"
+            if dim is not None and not dim.holds(size):
+                raise refuse("SG501", f"{shown} is {size}, but {self.option} declares {dim}")
+            if size < 2 and declared.shape[index] is None and self.is_kept:
+                hint = "Give an example in which it is 2 or more; the program serves every size then."
+                shown = shown if dim is None else f"{shown}, {dim},"
+                raise refuse("SG501", f"{shown} cannot be left open by an example of size {size}", hint=hint)
+            if dim is not None:
+                self._has_one_size(dim, shown, size)
+
+    def _has_its_shape(self, declared: InputSpec, source: Source, tensor: torch.Tensor) -> None:
+        sizes = zip(declared.shape, tensor.shape, strict=False)
+        fits = len(declared.shape) == tensor.dim() and all(d is None or d == size for d, size in sizes)
+        if fits and declared.dtype == tensor.dtype:
+            return
+        given, name = InputSpec.from_tensor(tensor), self._shown(source)
+        hint = f"Pass a tensor of these sizes, or declare those that vary as None: {given}."
+        if self.option == "dynamic_shapes":
+            hint = "Pass a tensor of these sizes, or declare those that vary as Dim.DYNAMIC."
+        if declared.dtype != tensor.dtype:
+            hint = f"Pass {name}.to({declared.dtype}), or declare {given}."
+        raise refuse("SG501", f"'{name}' is {given}, but {self.option} declares {declared}", hint=hint)
+
+    def _has_one_size(self, dim: Dim, shown: str, size: int) -> None:
+        first, known = self.named.setdefault(dim.name, (shown, size))
+        if known != size:
+            message = f"{first} is {known} and {shown} is {size}, but {self.option} declares '{dim.name}' for both"
+            raise refuse("SG501", message, hint="Pass one size, or give the dimensions two names.")
+
+    def _shown(self, source: Source) -> object:
+        """What an argument is called."""
+        return self.names[source.key] if isinstance(source, Argument) and isinstance(source.key, int) else source
 
 
 def parameter_names(function: Any, named: bool = False) -> list[str]:

@@ -197,6 +197,9 @@ def _size(size: Any, found: int) -> Any:
     if isinstance(size, named) and type(size) is not named:
         message = f"dynamic_shapes has {size}, which is computed from another dimension"
         raise refuse("SG501", message, hint="Give it a Dim of its own: the capture finds out how they go together.")
+    if not isinstance(size, (named, Dim)) and (type(size) is not int or size < 0):
+        hint = "Give a torch.export.Dim, Dim.DYNAMIC, Dim.STATIC, a size, or None for the size of the call."
+        raise refuse("SG501", f"dynamic_shapes has {size!r} for a dimension", hint=hint)
     return size
 
 

@@ -86,6 +86,19 @@ class OfModule(torch.autograd.Function):
         return None, *torch.autograd.grad(y, (x, *weights), grad)
 
 
+class Same(torch.autograd.Function):
+    """Gives what it is given; or a list of it, which torch hands on as it is."""
+
+    @staticmethod
+    def forward(ctx: Any, factor: Any, x: Tensor, listed: bool = False) -> Any:  # type: ignore[override]  # likewise
+        ctx.factor = factor
+        return [x] if listed else x
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Any:  # type: ignore[override]  # likewise
+        return None, ctx.factor(grad), None
+
+
 class Told(torch.autograd.Function):
     """Says what it does in both passes."""
 
@@ -154,6 +167,41 @@ def test_without_gradients(wrap: Wrap) -> Any:
     with torch.no_grad():
         unwanted = [f(V(*x), V(1.5)) for x in (P, N)]
     return unwanted, [f(V(*x, g=False), V(1.5, g=False)) for x in (P, N)]
+
+
+@as_in_eager
+def test_a_result_that_is_an_input(wrap: Wrap) -> Any:
+    def f(x: Tensor, listed: bool, tracked: bool) -> Any:
+        with torch.set_grad_enabled(tracked):
+            y = Same.apply(Factor(7.0), x, listed)  # type: ignore[no-untyped-call]  # torch's
+        y = y[0] if listed else y
+        return y * x, y is x, y._is_view(), y.requires_grad, y.grad_fn is None
+
+    f, out = wrap(f), []
+    for tracked in (True, False):
+        for x in (V(*P), V(*P, g=False)):
+            for listed in (True, False):
+                value, *facts = f(x, listed, tracked)
+                given = torch.autograd.grad(value.sum(), x) if value.requires_grad else ()
+                out.append((value, facts, given, x.requires_grad))
+    return out
+
+
+@as_in_eager
+def test_its_name_is_the_functions(wrap: Wrap) -> Any:
+    def f(x: Tensor) -> Any:
+        y = Same.apply(Factor(7.0), x * 2)  # type: ignore[no-untyped-call]  # torch's
+        return str(y), type(y.grad_fn).__name__, y.grad_fn.name(), y
+
+    *inside, y = wrap(f)(V(*P))
+    return inside, str(y), y.grad_fn.name(), type(y.grad_fn).__name__
+
+
+def test_arguments_by_name_are_refused() -> None:
+    f = sg.to_static(lambda x: Same.apply(Factor(2.0), x=x), backend="eager")
+    with pytest.raises(sg.CaptureError, match=r"Same, .* is given arguments by name") as caught:
+        f(V(*P))
+    assert caught.value.hint == "Pass them by position."
 
 
 @as_in_eager

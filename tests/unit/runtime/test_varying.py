@@ -395,7 +395,12 @@ def test_what_cannot_be_declared(options: dict[str, Any], error: type[Exception]
         ({"x": {2: BATCH}}, "for a tensor of 2 dimensions"),
         ({"x": BATCH}, "not a dict or sequence of its dimensions"),
         ({"x": {0: 2 * torch.export.Dim("half")}}, "is computed from another dimension"),
-        ({"x": {0: 7}}, "declares"),
+        ({"x": {0: 7}}, "'x' is .*, but dynamic_shapes declares"),
+        ({"x": {0: "batch"}}, "dynamic_shapes has 'batch' for a dimension"),
+        ({"x": {0: True}}, "dynamic_shapes has True for a dimension"),
+        ({"x": {0: -1}}, "dynamic_shapes has -1 for a dimension"),
+        ({"z": {0: BATCH}}, "dynamic_shapes has 'z', which is no argument of scaled"),
+        (({0: BATCH}, *[None] * 6), "dynamic_shapes has 7 entries, but scaled has 3 arguments"),
     ],
 )
 def test_what_does_not_fit(shapes: Any, words: str) -> None:
@@ -403,3 +408,24 @@ def test_what_does_not_fit(shapes: Any, words: str) -> None:
     with pytest.raises(sg.CaptureError, match=words) as raised:
         static(random(4, 3), {"parts": [random(4, 3)]})
     assert raised.value.reason.code == "SG501"
+
+
+# ---- tensors outside, told by identity
+PLACES: dict[str, Any] = {}
+
+
+def same_or_not(x: Tensor) -> tuple[Any, ...]:
+    first, second = PLACES["first"], PLACES["second"]
+    if first is second:
+        return x + 1, first in {first: 1}, getattr(first, "tag", None)
+    return second * 100 + x.sum(), first.sum(), getattr(first, "tag", None)
+
+
+@pytest.mark.parametrize("options", [{}, {"full_graph": False}, {"dynamic": True}], ids=str)
+def test_one_tensor_at_two_places(options: dict[str, Any]) -> None:
+    static = sg.to_static(same_or_not, backend="eager", **options)
+    for first, second in [(3, 5), (4, 5), (6, 0), (5, 0), (7, 0), (3, 4), (1, 0), (2, 1)]:
+        PLACES["first"] = torch.randn(first)
+        PLACES["second"] = torch.randn(second) if second else PLACES["first"]
+        PLACES["first"].tag = first
+        assert_same(same_or_not(torch.ones(2)), static(torch.ones(2)))

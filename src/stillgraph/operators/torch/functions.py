@@ -26,8 +26,10 @@ def apply_function(capture: Session, apply: Any, args: tuple[Any, ...], kwargs: 
     try:
         return capture.record(apply, args, kwargs)
     except (CaptureError, Refusal) as refusal:
-        if kwargs or not isinstance(apply.__self__.forward, FunctionType):
+        if not isinstance(apply.__self__.forward, FunctionType):
             raise
+        if kwargs:
+            raise _refused(apply.__self__, "is given arguments by name", "Pass them by position.") from refusal
         try:
             return _follow(capture, apply.__self__, args)
         except (CaptureError, Refusal) as error:
@@ -38,12 +40,15 @@ def _follow(capture: Session, function: Any, args: tuple[Any, ...]) -> Any:
     needs = tuple(isinstance(each, torch.Tensor) and _requires_grad(capture, function, each) for each in args)
     ctx = functions.Context(needs)
     result = capture.conversion.convert(_FORWARD)(function, ctx, args)
-    if not (any(needs) and torch.is_grad_enabled()):
-        return result
-    if ctx.dirty_tensors:
-        raise _refused(function, "writes to its inputs", "Let forward give a new tensor.")
     given = result if isinstance(result, tuple) else (result,)
     results = tuple(each for each in given if isinstance(each, torch.Tensor))
+    if not results:
+        return result
+    if not (any(needs) and torch.is_grad_enabled()):
+        found = tuple(_handed_out(ctx, args, each) for each in given)
+        return found if isinstance(result, tuple) else found[0]
+    if ctx.dirty_tensors:
+        raise _refused(function, "writes to its inputs", "Let forward give a new tensor.")
     if len({id(each) for each in results}) < len(results):
         raise _refused(function, "gives one tensor twice", "Give a copy of it.")
     constant = [place for place, each in enumerate(results) if _is_constant(capture, ctx, each)]
@@ -59,6 +64,14 @@ def _follow(capture: Session, function: Any, args: tuple[Any, ...]) -> Any:
     tracked = iter(stage_backward(capture, forward, backward))
     found = tuple(next(tracked) if isinstance(each, torch.Tensor) else each for each in given)
     return found if isinstance(result, tuple) else found[0]
+
+
+def _handed_out(ctx: functions.Context, args: tuple[Any, ...], result: Any) -> Any:
+    """A result of what autograd does not track: not an input itself, unless ``forward`` says that it wrote to it."""
+    is_input = isinstance(result, torch.Tensor) and any(each is result for each in args)
+    if not is_input or any(each is result for each in ctx.dirty_tensors):
+        return result
+    return result.detach() if result.requires_grad else result.view_as(result)
 
 
 _FORWARD, _BACKWARD = cast(FunctionType, functions.forward), cast(FunctionType, functions.backward)

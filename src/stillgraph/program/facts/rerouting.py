@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -39,10 +40,19 @@ def reroute(
         results: what ``forward`` of a `torch.autograd.Function` has given.
         saved: what it has saved for the backward pass, which is not to be written until then.
         inputs: its tensors.
-        options: ``"own"``; ``"constant"``, the places of results without a gradient; and ``"zeros"``, whether
-            ``backward`` gets zeros for a gradient that there is not.
+        options: ``"name"``, the function's; ``"own"``; ``"constant"``, the places of results without a gradient; and
+            ``"zeros"``, whether ``backward`` gets zeros for a gradient that there is not.
     """
-    return Rerouted.apply(backward, results, saved, options, *inputs)  # type: ignore[no-any-return,no-untyped-call]
+    tracked: tuple[torch.Tensor, ...] = function_named(options["name"]).apply(
+        backward, results, saved, options, *inputs
+    )
+    return tracked
+
+
+@functools.cache
+def function_named(name: str) -> Any:
+    """A function whose nodes in autograd's graph, and errors, have the name of the one that was followed."""
+    return type(name, (Rerouted,), {})
 
 
 class Rerouted(torch.autograd.Function):

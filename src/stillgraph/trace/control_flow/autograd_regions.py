@@ -13,7 +13,7 @@ from torch import fx
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.program.context import current_context
-from stillgraph.program.facts.rerouting import Rerouted, rerouted
+from stillgraph.program.facts.rerouting import function_named, rerouted
 from stillgraph.program.operations import checkpointed
 from stillgraph.program.so_far import SO_FAR
 from stillgraph.program.types import TensorType, Type
@@ -84,7 +84,7 @@ def stage_backward(recorder: Recorder, forward: Forward, backward: Backward) -> 
     _forget_progress(arm.region)
     operands = unify_captures(recorder, [arm.region])
     body = recorder.region.attribute("backward", arm.region.close(arm.outputs))
-    options = {"own": forward.own, "constant": list(forward.constant), "zeros": forward.zeros}
+    options = {"name": forward.name, "own": forward.own, "constant": list(forward.constant), "zeros": forward.zeros}
     given_to = (None, forward.results, forward.saved, forward.inputs, options, ())
     node = recorder.emit("call_function", rerouted, given_to, {})
     node.args = (body, *node.args[1:5], tuple(operands))
@@ -117,7 +117,7 @@ def _tracked(
     """The results as autograd has them from here on."""
     fakes, inputs = (tuple(map(recorder.to_fake, each)) for each in (forward.results, forward.inputs))
     with torch._C.DisableTorchFunction(), recorder.symbolic.fake_mode:
-        found = Rerouted.apply(None, fakes, (), options, *inputs)  # type: ignore[no-untyped-call]  # torch's
+        found = function_named(forward.name).apply(None, fakes, (), options, *inputs)
     node.meta["val"] = tuple(found)
     for place, result in enumerate(found):
         part = recorder.region.graph.call_function(operator.getitem, (node, place))

@@ -72,8 +72,16 @@ class Knowledge:
 
 
 _OF_CODE = (
-    *("convert", "watch", "follow_methods", "convert_libraries", "watch_modules", "distributions", "tries", "acts"),
-    *("recursive", "not_tail"),
+    "convert",
+    "watch",
+    "follow_methods",
+    "convert_libraries",
+    "watch_modules",
+    "distributions",
+    "tries",
+    "acts",
+    "recursive",
+    "not_tail",
 )
 
 

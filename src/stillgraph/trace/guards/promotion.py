@@ -1,4 +1,7 @@
-"""Numbers and lists outside the call that become inputs of the program: put where the code will read them."""
+"""Numbers and lists outside the call that become inputs of the program: put where the code will read them.
+
+Tensors of open sizes become inputs as well. They stay where they are: what the code does with them goes to the input.
+"""
 
 from __future__ import annotations
 
@@ -96,12 +99,13 @@ class Promotion:
         return isinstance(source, Argument)
 
     def _open(self, source: Source) -> None:
-        """Put a tensor with open sizes in place of one, where the code may meet no other."""
+        """Let the sizes of a tensor be open, wherever the code meets it."""
         value = self._at(source) if self._can_put(source) else None
         if type(value) is not torch.Tensor:
             del self.knowledge.open_sizes[source]
             return
-        self._give(source, self.inputs.argument(value, source))
+        self.inputs.as_they_are |= {id(value)}
+        self.inputs.argument(value, source)
 
     def _give(self, source: Source, value: Any) -> None:
         """Let the code find an input at a source."""

@@ -6,6 +6,7 @@ import ast
 import builtins
 import math
 from collections.abc import Sequence
+from typing import Any
 
 from stillgraph.program.facts.facts import FACTS
 from stillgraph.program.guards import FactGuard, SizeGuard, TensorGuard
@@ -69,7 +70,7 @@ class OfSizes(Kind[SizeGuard]):
         return f"not ({_renamed(guard.expression, sizes)})"
 
     def why(self, guard: SizeGuard, read: Read) -> str | None:
-        found = {name: eval(f"tensor.{_size_of(dim)}", {"tensor": read(source)}) for name, source, dim in guard.sizes}
+        found = {name: _size(read(source), dim) for name, source, dim in guard.sizes}
         if eval(guard.expression, {"math": math}, found):
             return None
         values = ", ".join(f"{name} ({_told(dim)} of {source}) is {found[name]}" for name, source, dim in guard.sizes)
@@ -79,6 +80,11 @@ class OfSizes(Kind[SizeGuard]):
 def _size_of(dim: int) -> str:
     """A size of a tensor, or as ``~dim`` a stride, as Python asks for it."""
     return f"size({dim})" if dim >= 0 else f"stride({~dim})"
+
+
+def _size(tensor: Any, dim: int) -> int:
+    found: int = tensor.size(dim) if dim >= 0 else tensor.stride(~dim)
+    return found
 
 
 def _told(dim: int) -> str:
