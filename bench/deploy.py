@@ -2,8 +2,8 @@
 
 ``python -m bench.deploy [--rounds N] [--loop NAME]... [--quick] [--json FILE]``. Each loop is saved in every format in
 a folder of its own, every file has to give eager PyTorch's results, and then all take turns: eager PyTorch, the
-``.pt2`` as torch alone runs it and by ``sg.load``, the package by ``sg.load(native=True)``, and onnxruntime. One thread
-each; no gradients.
+``.pt2`` as torch alone runs it, by ``sg.load`` and by that with Inductor, the package by ``sg.load(native=True)``, and
+onnxruntime. One thread each; no gradients.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ Formats = tuple[str, ...]
 FORMATS = {
     ".pt2, torch alone": ".pt2",
     ".pt2, sg.load": ".pt2",
+    ".pt2, Inductor": ".pt2",
     "AOTInductor": ".aoti.pt2",
     "onnxruntime": ".onnx",
 }
@@ -67,6 +68,8 @@ def calls(loop: Case, folder: Path, formats: Formats = tuple(FORMATS)) -> tuple[
 def _call(name: str, path: Path, args: tuple[Any, ...]) -> Callable[[], Any]:
     if name == ".pt2, torch alone":
         return partial(torch.export.load(path).module(), *args)
+    if name == ".pt2, Inductor":
+        return partial(sg.load(path, backend="inductor"), *args)
     if name != "onnxruntime":
         return partial(sg.load(path, native=name == "AOTInductor"), *args)
     import onnxruntime
