@@ -12,7 +12,9 @@ from torch import Tensor, fx
 
 import stillgraph as sg
 from stillgraph.runtime.calls.whole import compile_whole
+from stillgraph.runtime.native.backends import resolve_backend
 from stillgraph.runtime.native.native import lower
+from tests.unit.runtime.test_backends import needs_compiler
 
 
 def halve(x: Tensor, limit: Tensor) -> tuple[Tensor, int]:
@@ -57,6 +59,35 @@ def test_a_loop_is_one_graph_and_numbers_come_back_as_numbers() -> None:
     assert len(compiler.modules) == 1
     targets = [node.target for node in compiler.modules[0].graph.nodes]
     assert torch.ops.higher_order.while_loop in targets
+
+
+def decayed(x: Tensor, w: Tensor) -> tuple[Tensor, Tensor, int, int]:
+    steps = 0
+    first = x[:1]
+    while x.norm() > 1:
+        x = torch.tanh(x @ w) * 0.25 + x.mean(0) * 0.1
+        steps += 1
+        if steps > 3:
+            x = torch.cat([x[1:], first]) * 0.5
+    return x.sum(-1), x, steps, x.shape[0]
+
+
+@needs_compiler
+def test_open_sizes_are_open_to_the_compiler() -> None:
+    static = sg.to_static(decayed, backend="inductor", dynamic=True)
+    w = torch.randn(4, 4)
+    with torch.no_grad():
+        for rows in (5, 9, 64, 2, 33, 1, 5):
+            x = torch.randn(rows, 4) * 9
+            torch.testing.assert_close(static(x, w), decayed(x, w))
+        assert static.cache_info().programs == 2  # one row is a size of its own
+        program = static.programs[0]
+        native = lower(program, None).run
+        run: Any = compile_whole(program, resolve_backend("inductor"), native)
+        for rows in (5, 9, 64, 2):
+            x = torch.randn(rows, 4) * 9
+            torch.testing.assert_close(tuple(run(x, w)), tuple(native(x, w)))
+        assert run._run is not native
 
 
 def test_with_gradients_the_native_driver_runs() -> None:

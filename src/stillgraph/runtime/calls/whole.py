@@ -88,8 +88,7 @@ def _is_worthwhile(program: Program) -> bool:
         return False
     if any(is_custom(n.target) or (name_of(n) in RECURRENT and draws(n)) for n in nodes):
         return False  # a backend would call the one no oftener than it needs, and draw other numbers in the other
-    known = all(type(d) is int for i in program.inputs if isinstance(i.value, torch.Tensor) for d in i.value.shape)
-    return known and any(n.target in _CONTROL for n in nodes)
+    return any(n.target in _CONTROL for n in nodes)
 
 
 def _may_raise(node: fx.Node) -> bool:

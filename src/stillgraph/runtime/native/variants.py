@@ -141,11 +141,13 @@ class VariedRegion:
         module = _returning_tuple(copied_graph(self._graph_module))
         _compile_in(module, {index: inputs[index] for index in self._numbers})
         kept = [index for index in range(len(inputs)) if index not in self._numbers]
-        given = list(map(_that_requires, examples.values, inputs))
+        shown = [_that_requires(examples.values[index], inputs[index]) for index in kept]
+        for node, example in zip(module.graph.find_nodes(op="placeholder"), shown, strict=True):
+            node.meta["val"] = example  # Inductor may look here instead
         # AOTAutograd and Inductor look here for the fake mode that owns the symbols of the example inputs.
         # A caller's hooks on saved tensors, a checkpoint's say, are for the tensors of the run.
         with tracing(TracingContext(examples.mode)), saved_tensors_hooks(_as_it_is, _as_it_is):
-            return _taking(kept, self._compiler(module, [given[index] for index in kept]), len(inputs))
+            return _taking(kept, self._compiler(module, shown), len(inputs))
 
 
 def _as_it_is(value: Any) -> Any:
