@@ -15,7 +15,13 @@ TEXTS = {path.relative_to(FOLDER).as_posix(): path.read_text() for path in sorte
 LONGEST = 400
 LONGEST_FUNCTION = 60
 MOST_IN_A_FOLDER = 25
-ADAPTERS = {"deploy/aoti/aoti.py", "deploy/aoti/inductor.py", "runtime/native/backends.py", "trace/fakes/symbolic.py"}
+ADAPTERS = {
+    "deploy/aoti/aoti.py",
+    "deploy/aoti/inductor.py",
+    "runtime/native/backends.py",
+    "runtime/native/region_examples.py",
+    "trace/fakes/symbolic.py",
+}
 """They alone know inside torch's compilers, or tell the user of them."""
 
 
