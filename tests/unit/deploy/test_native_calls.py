@@ -145,7 +145,9 @@ def iterated(x: Tensor) -> Tensor:
     return (x.exp() + 1).log()
 
 
-@pytest.mark.parametrize("backend", ["aot_eager", pytest.param("inductor", marks=needs_compiler)])
+@pytest.mark.parametrize(
+    "backend", ["aot_eager", pytest.param("inductor", marks=[needs_compiler, pytest.mark.slow])]
+)
 def test_what_is_between_is_compiled(backend: str, tmp_path: Path) -> None:
     file = loaded(iterated, tmp_path, torch.ones(5) * 9, input_spec=[sg.InputSpec([None])], backend=backend)
     for size in (5, 9, 1, 0, 64, 2):

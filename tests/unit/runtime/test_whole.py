@@ -72,6 +72,7 @@ def decayed(x: Tensor, w: Tensor) -> tuple[Tensor, Tensor, int, int]:
     return x.sum(-1), x, steps, x.shape[0]
 
 
+@pytest.mark.slow
 @needs_compiler
 def test_open_sizes_are_open_to_the_compiler() -> None:
     static = sg.to_static(decayed, backend="inductor", dynamic=True)
