@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import gc
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -92,6 +95,51 @@ def test_state_is_the_modules_in_each_call(tmp_path: Path) -> None:
             model.calls.fill_(-5)
         torch.testing.assert_close(file(x), model(x))
         assert torch.equal(file.module.calls, model.calls)
+
+
+def test_a_copy_is_of_the_copied_module(tmp_path: Path) -> None:
+    model, x = Counting(), torch.full((2, 4), 3.0)
+    file = loaded(model, tmp_path, x)
+    before = file(x)
+    fresh = copy.deepcopy(file)
+    for parameter in fresh.module.parameters():
+        parameter.data.zero_()
+    assert torch.equal(fresh(x), torch.zeros(2, 4))
+    torch.testing.assert_close(file(x), before)
+
+
+def test_hooks_on_the_module_are_called(tmp_path: Path) -> None:
+    file, seen = loaded(halved, tmp_path, torch.ones(4) * 9), []
+    handle = file.module.register_forward_hook(lambda module, given, results: seen.append(len(given)))
+    assert file(torch.ones(4) * 9)[1] == halved(torch.ones(4) * 9)[1]
+    handle.remove()
+    file(torch.ones(4) * 9)
+    assert seen == [1]
+
+
+class Weighted(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(4))
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = (x * self.weight).exp()
+        if y.sum() > 1e9:
+            y = y * 2
+        return y.sin() + self.weight
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager", pytest.param("inductor", marks=needs_compiler)])
+def test_a_parameter_of_another_kind(backend: str, tmp_path: Path) -> None:
+    file, x = loaded(Weighted(), tmp_path, torch.ones(3, 4), backend=backend), torch.randn(3, 4)
+    gone = weakref.ref(file.module.weight)
+    for weight in (torch.randn(4), torch.randn(4).double(), torch.randn(8)[::2], torch.randn(1)):
+        file(x)
+        file.module.weight = nn.Parameter(weight)
+        (expected,) = file.module(x)
+        torch.testing.assert_close(file(x), expected)
+    gc.collect()
+    assert gone() is None
 
 
 def test_a_mapped_function_is_torchs(tmp_path: Path) -> None:

@@ -90,13 +90,16 @@ class Same(torch.autograd.Function):
     """Gives what it is given; or a list of it, which torch hands on as it is."""
 
     @staticmethod
-    def forward(ctx: Any, factor: Any, x: Tensor, listed: bool = False) -> Any:  # type: ignore[override]  # likewise
+    def forward(ctx: Any, factor: Any, x: Tensor, listed: bool = False, written: bool = False) -> Any:  # type: ignore[override]  # likewise
         ctx.factor = factor
+        if written:
+            x.add_(1)
+            ctx.mark_dirty(x)
         return [x] if listed else x
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Any:  # type: ignore[override]  # likewise
-        return None, ctx.factor(grad), None
+        return None, ctx.factor(grad), None, None
 
 
 class Told(torch.autograd.Function):
@@ -185,6 +188,17 @@ def test_a_result_that_is_an_input(wrap: Wrap) -> Any:
                 given = torch.autograd.grad(value.sum(), x) if value.requires_grad else ()
                 out.append((value, facts, given, x.requires_grad))
     return out
+
+
+@as_in_eager
+def test_an_input_that_it_writes(wrap: Wrap) -> Any:
+    def f(x: Tensor) -> Any:
+        with torch.no_grad():
+            y = Same.apply(Factor(7.0), x, False, True)  # type: ignore[no-untyped-call]  # torch's
+        return y is x, y.requires_grad, x.requires_grad, y
+
+    f = wrap(f)
+    return [f(V(*P, g=g)) for g in (True, False)]
 
 
 @as_in_eager

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 import stillgraph as sg
+from stillgraph.runtime.native.region_examples import Examples
 
 INPUTS = [torch.ones(3), -torch.ones(3), torch.full((3,), 0.4)]
 
@@ -120,3 +121,52 @@ def test_sizes_that_the_data_decide_are_found_between_regions() -> None:
         torch.testing.assert_close(static(x), chosen(x))
     assert static.cache_info().programs == 1
     assert backend.graphs <= 4  # in front; behind: of some elements, of one, of none
+
+
+# ---- what compilers take for something else
+def written(x: Tensor) -> Any:
+    y = x * 2
+    if y.sum() > -1e9:
+        y = y + 1
+    z = y.view(-1)
+    z.mul_(3)
+    w = z + 1
+    y.add_(1)
+    return y, w
+
+
+def conjugated(x: Tensor) -> Any:
+    z = x.conj()
+    w = z * 2 + z.imag
+    return w * w, (x.conj().imag + 1) * 2
+
+
+def doubled(x: Tensor, y: Tensor) -> Tensor:
+    z = x + y
+    z = z * 2
+    return z + x
+
+
+@pytest.mark.parametrize("dynamic", [None, True])
+@pytest.mark.parametrize(
+    ("function", "dtype"), [(written, torch.float32), (conjugated, torch.complex64)], ids=["written", "conjugated"]
+)
+def test_gradients_through_a_region_of_open_sizes(function: Any, dtype: torch.dtype, dynamic: bool | None) -> None:
+    static = sg.to_static(function, backend="aot_eager", dynamic=dynamic)
+    for rows in (3, 4, 7):
+        given = []
+        x = torch.randn(rows, 2, dtype=dtype)
+        for call in (function, static):
+            leaf = x.clone().requires_grad_()
+            results = call(leaf.conj() if dtype.is_complex else leaf)
+            sum(each.abs().square().sum() for each in results).backward()
+            given.append((results, leaf.grad))
+        torch.testing.assert_close(given[1], given[0])
+
+
+def test_one_tensor_twice_is_seen_before_anything_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    static = sg.to_static(doubled, backend=Counted(), dynamic=True)
+    x = torch.ones(3)
+    static(x, x)
+    monkeypatch.setattr(Examples, "of", None)
+    torch.testing.assert_close(static(x, x), doubled(x, x))

@@ -7,7 +7,6 @@ operators give, and reads the module's parameters and buffers in each call, for 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -23,39 +22,65 @@ from stillgraph.runtime.native.native import lower_graph
 _GUARDS = "_guards_fn"  # torch's module that checks the inputs' sizes
 
 
-def native_call(module: fx.GraphModule, name: str, compile: Compile | None) -> Callable[..., Any] | None:
-    """What gives the results of a module, as it does; None where it has operations that the driver does not write.
+class NativeCall:
+    """What gives the results of a module of a loaded program, as the module does.
 
-    Args:
-        module: of a loaded program: tensors in, tensors out.
-        name: of the program.
-        compile: the backend for what is between branches and loops; None runs PyTorch's operators as they are.
+    Attributes:
+        module: tensors in, tensors out; it runs itself where somebody has put hooks on it.
     """
+
+    def __init__(self, module: fx.GraphModule, name: str, compile: Compile | None, graph: fx.GraphModule) -> None:
+        """Write the driver.
+
+        Args:
+            module: the module.
+            name: of the program.
+            compile: the backend for what is between branches and loops; None runs PyTorch's operators as they are.
+            graph: a copy of the module of which all operations can be written; it is changed.
+        """
+        self.module = module
+        self._made_of = module, name, compile
+        self._hooks = _hooks(module)  # torch's own, for what `_GUARDS` and the binding of arguments check
+        for region in regions(graph):
+            _fit(region, calls_operators=compile is None)
+        paths = _lift_state(graph)
+        self._state = [operator.attrgetter(path) for path in paths]
+        self._takes_parameters = compile is None  # a backend does not look at what is a parameter
+        self._run = lower_graph(graph, name, compile).run
+        structure: Any = module._out_spec
+        flat = tree_structure((0,) * structure.num_leaves)
+        self._finish = _as_it_is if structure == flat else module.graph.process_outputs
+
+    def __call__(self, *inputs: torch.Tensor) -> Any:
+        """The results for these inputs."""
+        module = self.module
+        if _hooks(module) != self._hooks:
+            return module(*inputs)
+        module.get_submodule(_GUARDS)(*inputs)
+        state = [each(module) for each in self._state]
+        return self._finish(self._run(*inputs, *(state if self._takes_parameters else map(torch.Tensor.detach, state))))
+
+    def __reduce__(self) -> Any:
+        return native_call, self._made_of  # a copy is of the copied module
+
+
+def native_call(module: fx.GraphModule, name: str, compile: Compile | None) -> NativeCall | None:
+    """A call of a module's program by the native driver; None where it has what the driver does not write.
+
+    The arguments are those of `NativeCall`.
+    """
+    if not hasattr(module, _GUARDS):
+        return None  # another release of torch's, which checks in another way
     graph = copied_module(module)
     for node in graph.graph.find_nodes(op="call_module", target=_GUARDS):
         graph.graph.erase_node(node)
     for region in regions(graph):
         _give_tuple(region)
-    for region in regions(graph):
-        if not _is_written(region):
-            return None
-        _fit(region, calls_operators=compile is None)
-    read = [operator.attrgetter(path) for path in _lift_state(graph)]
-    run = lower_graph(graph, name, compile).run
-    check = getattr(module, _GUARDS, _accept)
-    structure: Any = module._out_spec
-    flat = tree_structure((0,) * structure.num_leaves)
-    finish = _as_it_is if structure == flat else module.graph.process_outputs
-
-    def call(*inputs: torch.Tensor) -> Any:
-        check(*inputs)
-        return finish(run(*inputs, *[each(module) for each in read]))
-
-    return call
+    return NativeCall(module, name, compile, graph) if all(map(_is_written, regions(graph))) else None
 
 
-def _accept(*inputs: torch.Tensor) -> None:
-    """What stands for a check where the module has none."""
+def _hooks(module: fx.GraphModule) -> int:
+    return len(module._forward_hooks) + len(module._forward_pre_hooks)
 
 
 def _as_it_is(results: Any) -> Any:
@@ -96,8 +121,12 @@ def _fit(region: fx.GraphModule, *, calls_operators: bool) -> None:
 def _copy_entries(graph: fx.Graph, node: fx.Node) -> None:
     """Let a loop begin with copies, as the operator gives copies where it has no iteration."""
     test, body, entries, operands = arguments(node)
+    handed = [*entries, *operands]
+    own = [_is_own(each) and handed.count(each) == 1 for each in entries]
     with graph.inserting_before(node):
-        given = [each if _is_own(each) else graph.call_function(_copied, (each,)) for each in entries]
+        given = [
+            each if is_own else graph.call_function(_copied, (each,)) for each, is_own in zip(entries, own, strict=True)
+        ]
     node.args = (test, body, given, operands)
 
 
@@ -121,12 +150,18 @@ def _lift_state(module: fx.GraphModule) -> list[str]:
     paths: list[str] = []
     last = graph.find_nodes(op="placeholder")[-1:]
     for node in graph.find_nodes(op="get_attr"):
-        if isinstance(attribute(module, node), fx.GraphModule):
+        path, value = str(node.target), attribute(module, node)
+        if not isinstance(value, torch.Tensor):
             continue
         with graph.inserting_after(*last) if last else graph.inserting_before(next(iter(graph.nodes))):
             last = [graph.placeholder(f"state_{len(paths)}")]
-        last[0].meta["val"] = attribute(module, node)
-        paths.append(str(node.target))
+        like = torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device="meta")
+        last[0].meta["val"] = like  # not the tensor itself, which may be replaced
+        paths.append(path)
         node.replace_all_uses_with(last[0])
+        node.meta.clear()  # which has the tensor; the graph does not forget the node
         graph.erase_node(node)
+    for path in set(paths):
+        owner, _, attribute_name = path.rpartition(".")
+        delattr(module.get_submodule(owner), attribute_name)
     return paths

@@ -67,11 +67,12 @@ def _follow(capture: Session, function: Any, args: tuple[Any, ...]) -> Any:
 
 
 def _handed_out(ctx: functions.Context, args: tuple[Any, ...], result: Any) -> Any:
-    """A result of what autograd does not track: not an input itself, unless ``forward`` says that it wrote to it."""
-    is_input = isinstance(result, torch.Tensor) and any(each is result for each in args)
-    if not is_input or any(each is result for each in ctx.dirty_tensors):
+    """A result of what autograd does not track: not an input itself, but one without gradients that it wrote to."""
+    if not isinstance(result, torch.Tensor) or not any(each is result for each in args):
         return result
-    return result.detach() if result.requires_grad else result.view_as(result)
+    if result.requires_grad:
+        return result.detach()
+    return result if any(each is result for each in ctx.dirty_tensors) else result.view_as(result)
 
 
 _FORWARD, _BACKWARD = cast(FunctionType, functions.forward), cast(FunctionType, functions.backward)

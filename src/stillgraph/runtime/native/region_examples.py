@@ -112,9 +112,11 @@ def _like(value: Any, opened: Open | None, mode: FakeTensorMode, name: str) -> A
     if opened is None or opened.sizes is None or value.layout is not torch.strided:
         return mode.from_tensor(value, static_shapes=True)
     sizes, strides = _symbolic_layout(value, opened.sizes, mode, name)
-    with mode:
+    with mode, torch.enable_grad():
         fresh = torch.empty_strided(sizes, strides, dtype=value.dtype, device=value.device)
-    return fresh.requires_grad_(value.requires_grad)
+        fresh.requires_grad_(value.requires_grad)
+        # AOTAutograd keeps a write to a leaf from autograd.
+        return fresh if value.is_leaf else fresh.as_strided(sizes, strides)
 
 
 def _symbol(value: int, mode: FakeTensorMode, name: str) -> Any:

@@ -117,6 +117,8 @@ class VariedRegion:
         self, numbers: tuple[str, ...], grad: bool, tensors: list[Any], inputs: tuple[Any, ...]
     ) -> _Variant:
         as_it_stands = _Variant(numbers, grad, never, None, self._as_it_stands)
+        if len(set(map(id, tensors))) < len(tensors) or any(map(_is_lazy, tensors)):
+            return as_it_stands
         with _COMPILING:
             for variant in self._variants:
                 if variant.takes(numbers, grad, tensors, inputs):
@@ -141,7 +143,7 @@ class VariedRegion:
         module = _returning_tuple(copied_graph(self._graph_module))
         _compile_in(module, {index: inputs[index] for index in self._numbers})
         kept = [index for index in range(len(inputs)) if index not in self._numbers]
-        shown = [_that_requires(examples.values[index], inputs[index]) for index in kept]
+        shown = [examples.values[index] for index in kept]
         for node, example in zip(module.graph.find_nodes(op="placeholder"), shown, strict=True):
             node.meta["val"] = example  # Inductor may look here instead
         # AOTAutograd and Inductor look here for the fake mode that owns the symbols of the example inputs.
@@ -150,15 +152,13 @@ class VariedRegion:
             return _taking(kept, self._compiler(module, shown), len(inputs))
 
 
+def _is_lazy(tensor: torch.Tensor) -> bool:
+    """Whether a tensor is conjugated or negated when it is read: compilers take the numbers in memory for its own."""
+    return tensor.is_conj() or tensor.is_neg()
+
+
 def _as_it_is(value: Any) -> Any:
     return value
-
-
-def _that_requires(example: Any, value: Any) -> Any:
-    """A stand-in that requires a gradient where the input does: torch keeps one for a tensor as it was at first."""
-    if isinstance(example, torch.Tensor) and example.requires_grad is not value.requires_grad:
-        return example.detach().requires_grad_(value.requires_grad)
-    return example
 
 
 def _require_first_order(outputs: Sequence[Any]) -> None:
