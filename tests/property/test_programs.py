@@ -61,8 +61,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 def load(source: str, folder: Path) -> Any:
     """The function of a program's source, from a real file so that its source can be found.
 
-    Each has its own state. The enumerations are those of the first with that source: their members are the same ones
-    whoever returns them.
+    Each has its own state. The enumerations are those of the first with that source, and so is the table of their
+    members: these are the same ones whoever returns them.
     """
     name = f"program_{hashlib.sha1(source.encode()).hexdigest()[:16]}"
     path = folder / f"{name}.py"
@@ -73,7 +73,8 @@ def load(source: str, folder: Path) -> Any:
     first = vars(sys.modules[name]) if name in sys.modules else {}
     module = sys.modules[name] = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    vars(module).update({each: kind for each, kind in first.items() if isinstance(kind, enum.EnumMeta)})
+    kept = {name: value for name, value in first.items() if name == "NEXT" or isinstance(value, enum.EnumMeta)}
+    vars(module).update(kept)
     return module.program
 
 
