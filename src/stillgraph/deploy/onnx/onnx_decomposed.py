@@ -43,7 +43,8 @@ def decomposed_once() -> Iterator[None]:
     passes.decompose_with_registry = decomposed
     _TRANSLATIONS.onnxscript_apis = _Translations()
     try:
-        yield
+        with regions_apart():  # torch also runs the program to see which types it promotes
+            yield
     finally:
         passes.decompose_with_registry = theirs
         _TRANSLATIONS.onnxscript_apis = apis
@@ -66,8 +67,7 @@ def decomposed(program: ExportedProgram, registry: Any) -> ExportedProgram:
     writing = any(map(writes_in_place, regions(program.graph_module)))
     table: Table = _decomp.create_onnx_friendly_decomposition_table(known) if missing or writing else {}
     if writing:
-        with regions_apart():
-            whole: ExportedProgram = program.run_decompositions(dict(table))
+        whole: ExportedProgram = program.run_decompositions(dict(table))
         return whole
     for region, node in missing:
         if node.target in table or _is_composite(node.target):
