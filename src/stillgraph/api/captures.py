@@ -170,12 +170,13 @@ def _check_arguments(
     names = (_named_parameters(function, args) or parameter_names(function, named=True))[receivers:]
     count = max(len(args) - receivers, len(names))
     name, option = stated(function, "__name__", type(function).__name__), _option(spec)
-    message = None
     if isinstance(spec, DynamicShapes) and isinstance(spec.shapes, Mapping):
         wrong = [key for key in spec.shapes if key not in (*names, *kwargs)] if names else []
         message = f"{option} has {wrong[0]!r}, which is no argument of {name}" if wrong else None
-    elif spec is not None and len(spec) > count:
-        message = f"{option} has {len(spec)} entries, but {name} has {count} argument{'s' * (count != 1)}"
+    else:
+        given = 0 if spec is None else len(spec)
+        text = f"{option} has {given} entries, but {name} has {count} argument{'s' * (count != 1)}"
+        message = text if given > count else None
     if message is not None:
         raise ValueError(message) if is_kept else refuse("SG501", message)
 

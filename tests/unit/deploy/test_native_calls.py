@@ -13,6 +13,8 @@ import torch
 from torch import Tensor, fx, nn
 
 import stillgraph as sg
+from stillgraph.deploy.pt2 import pt2
+from stillgraph.deploy.pt2.native import native_call
 from tests.unit.runtime.test_backends import needs_compiler
 
 
@@ -142,15 +144,33 @@ def test_a_parameter_of_another_kind(backend: str, tmp_path: Path) -> None:
     assert gone() is None
 
 
-def test_a_mapped_function_is_torchs(tmp_path: Path) -> None:
-    """Operators with regions that no statement stands for: the module runs as torch runs it."""
+def running(x: Tensor) -> Tensor:
     from torch._higher_order_ops.scan import scan
 
-    def running(x: Tensor) -> Tensor:
-        return scan(lambda total, row: (total + row, (total * 2).clone()), torch.zeros(3), x)[1]
+    return scan(lambda total, row: (total + row, (total * 2).clone()), torch.zeros(3), x)[1]
 
+
+def test_a_scan_is_a_loop_of_the_file(tmp_path: Path) -> None:
     x = torch.randn(5, 3)
-    torch.testing.assert_close(loaded(running, tmp_path, x)(x), running(x))
+    torch.testing.assert_close(loaded(running, tmp_path, x, backend="aot_eager")(x), running(x))
+
+
+def test_an_operator_with_regions_of_another_kind_is_not_written() -> None:
+    class Running(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            return running(x)
+
+    exported = torch.export.export(Running(), (torch.randn(5, 3),))
+    assert any("scan" in str(node.target) for node in exported.graph.nodes)
+    assert native_call(exported.module(), "running", None) is None  # type: ignore[arg-type]  # it is a graph module
+
+
+def test_what_is_not_written_is_torchs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pt2, "native_call", lambda *given: None)
+    file, x = loaded(halved, tmp_path, torch.ones(4) * 9), torch.full((4,), 5.0)
+    assert file(x)[1] == halved(x)[1]
+    with pytest.raises(sg.LoadError, match="no backend compiles halved: it has an operator that torch alone runs"):
+        sg.load(tmp_path / "file.pt2", backend="aot_eager")
 
 
 def test_assertions_that_are_returned(tmp_path: Path) -> None:

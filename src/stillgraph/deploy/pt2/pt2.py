@@ -149,6 +149,9 @@ def _loaded(
 def _called(module: Any, structure: dict[str, Any], compile: Compile | None) -> LoadedProgram:
     with quiet():  # of what copies a pytree's structure
         run = native_call(module, structure["name"], compile)
+    if run is None and compile is not None:
+        message = f"no backend compiles {structure['name']}: it has an operator that torch alone runs"
+        raise load_error(message, "Leave backend out.")
     return LoadedProgram(module, structure, run)
 
 

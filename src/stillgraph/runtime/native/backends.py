@@ -3,6 +3,7 @@
 With `variants.py`, `region_examples.py` and `tensor_checks.py` what of the runtime touches private parts of torch; each
 use says what public way is missing.
 """
+
 from __future__ import annotations
 
 import difflib

@@ -67,8 +67,11 @@ class Examples:
         Returns:
             A function of the inputs; None if what the compiler relies on cannot be checked.
         """
-        places = dict(reversed([place for place in self._facts() if place[0].isidentifier()]))
-        written = {f"{text} == {place}" for text, place in self._facts() if places.get(text) != place}
+        places: dict[str, str] = {}  # of each symbol, the first
+        written = set()
+        for text, place in self._facts():
+            if not text.isidentifier() or places.setdefault(text, place) != place:
+                written.add(f"{text} == {place}")
         environment = self.mode.shape_env
         assert environment is not None, "`of` gives it one"
         for symbol, found in environment.var_to_range.items():

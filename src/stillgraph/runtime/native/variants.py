@@ -36,7 +36,8 @@ class _Variant:
         numbers: the plain numbers that are compiled in, as Python writes them.
         grad: whether autograd was on.
         fits: judges the tensors.
-        holds: judges the inputs: whether what is compiled is right for their open sizes. None if none is open.
+        holds: judges the inputs: whether what is compiled is right for their open sizes. None if none is open, or if
+            ``run`` is right for all.
         run: the code.
     """
 
@@ -130,10 +131,10 @@ class VariedRegion:
             fits = native_tensor_check(tensors, [sizes for sizes, _ in layouts], [strides for _, strides in layouts])
             if fits is None:
                 return as_it_stands
-            run = self._compiled(examples, inputs)
-            holds = examples.conditions() if any(self._open) else None
-            if holds is None and any(self._open):
-                run = self._as_it_stands
+            run, holds = self._compiled(examples, inputs), None
+            if any(self._open):
+                holds = examples.conditions()
+                run = self._as_it_stands if holds is None else run
             variant = _Variant(numbers, grad, fits, holds, run)
             self._variants = (*self._variants, variant)
         return variant
