@@ -248,3 +248,32 @@ def test_constants_near_zero_and_one(tmp_path: Path) -> None:
     sg.save(nearly, tmp_path / "nearly.onnx", args=(X, X))
     y = torch.tensor([0.0, 1e-9, 1.0])
     torch.testing.assert_close(sg.load(tmp_path / "nearly.onnx")(X, y), nearly(X, y), rtol=1e-7, atol=0)
+
+
+def found_places(rows: Tensor, x: Tensor) -> tuple[Tensor, ...]:
+    """Where values lie among sorted ones, on one side or the other."""
+    first = rows[0]
+    if x.sum() > 0:
+        return torch.searchsorted(rows, x), torch.searchsorted(first, x, right=True), torch.bucketize(x, first)
+    return torch.searchsorted(rows, x, side="right"), torch.searchsorted(first, x), torch.bucketize(x, first, right=True)
+
+
+def test_places_among_sorted_values(tmp_path: Path) -> None:
+    rows = torch.tensor([[0.0, 1, 1, 2], [-3.0, -1, 2, 2]])
+    x = torch.tensor([[1.0, 5.0, 0.5], [2.0, -9.0, -1.0]])
+    sg.save(found_places, path := tmp_path / "places.onnx", args=(rows, x))
+    for given in (x, -x, torch.full((2, 3), torch.nan)):
+        for found, expected in zip(sg.load(path)(rows, given), found_places(rows, given), strict=True):
+            assert torch.equal(found, expected)
+            assert found.dtype == expected.dtype
+
+
+def counted(x: Tensor) -> int:
+    kept = x[x > 0]
+    return kept.numel() if x.sum() > 0 else -kept.numel()
+
+
+def test_the_number_of_elements_of_what_only_the_run_knows(tmp_path: Path) -> None:
+    sg.save(counted, path := tmp_path / "counted.onnx", args=(X,))
+    for given in (X, -X, X - 1, torch.zeros_like(X)):
+        assert sg.load(path)(given) == counted(given)

@@ -44,6 +44,14 @@ def written_inside(x: Tensor) -> Tensor:
     return x
 
 
+def filled(x: Tensor) -> Tensor:
+    n = int(x.argmax()) + 2
+    while x.sum() < 100:
+        x = x + torch.tensor(n) if x.max() > 3 else x + torch.tensor(1.5) * torch.ones(3, dtype=torch.int64)
+        n = n + 1
+    return x
+
+
 @pytest.fixture
 def counts(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     counted: Counter[str] = Counter()
@@ -105,3 +113,12 @@ def test_onnx_traces_a_program_that_writes_in_place_once_more(tmp_path: Path, co
     loaded = sg.load(path)
     for x in (torch.ones(3), torch.tensor([5.0, 1.0, 2.0])):
         assert torch.equal(loaded(x), written_inside(x))
+
+
+def test_a_new_tensor_that_is_filled_is_not_written_in_place(tmp_path: Path, counts: Counter[str]) -> None:
+    path = tmp_path / "filled.onnx"
+    sg.save(filled, path, args=(torch.ones(3),))
+    assert counts == {"export": 1}
+    loaded = sg.load(path)
+    for x in (torch.ones(3), torch.tensor([5.0, 1.0, 2.0])):
+        assert torch.equal(loaded(x), filled(x))

@@ -94,7 +94,7 @@ def write_onnx(entry: Entry, path: Path, opset: int | None = None) -> None:
     entry = replace(entry, program=one_structure(entry.program))
     program = entry.program
     lowered, checks = lower(program, entry.returns_checks)
-    packed = pack(program, hide(write_out_attention(lowered)), entry.args, entry.kwargs, checks)
+    packed = pack(program, write_out_attention(hide(lowered)), entry.args, entry.kwargs, checks)
     packed, written = state_as_arguments(packed)
     _check_numbers(packed)
     gate_outputs(packed.module)

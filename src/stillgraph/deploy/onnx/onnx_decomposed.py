@@ -23,9 +23,11 @@ from torch.export import ExportedProgram
 from torch.export.graph_signature import TensorArgument
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.onnx._internal.exporter import _decomp, _fx_passes, _registration
+from torch.onnx._internal.fx.passes import type_promotion
 from torch.utils._pytree import tree_flatten
 
 from stillgraph.deploy.exporting.regions_apart import regions_apart
+from stillgraph.passes.kernels.attention import OPERATOR, in_parts_of_operator
 from stillgraph.passes.regions.regions import outputs, placeholders
 from stillgraph.passes.regions.values import value_of
 from stillgraph.program.facts.writes import writes_in_place
@@ -39,14 +41,15 @@ _TRANSLATIONS: Any = _registration
 def decomposed_once() -> Iterator[None]:
     """Within it `torch.onnx` prepares programs so. What is exchanged is the process's: for one thread at a time."""
     passes: Any = _fx_passes
-    theirs, apis = passes.decompose_with_registry, _TRANSLATIONS.onnxscript_apis
-    passes.decompose_with_registry = decomposed
+    theirs = passes.decompose_with_registry, passes.insert_type_promotion_nodes
+    apis = _TRANSLATIONS.onnxscript_apis
+    passes.decompose_with_registry, passes.insert_type_promotion_nodes = decomposed, _promote
     _TRANSLATIONS.onnxscript_apis = _Translations()
     try:
-        with regions_apart():  # torch also runs the program to see which types it promotes
+        with regions_apart():
             yield
     finally:
-        passes.decompose_with_registry = theirs
+        passes.decompose_with_registry, passes.insert_type_promotion_nodes = theirs
         _TRANSLATIONS.onnxscript_apis = apis
 
 
@@ -57,6 +60,8 @@ def decomposed(program: ExportedProgram, registry: Any) -> ExportedProgram:
         program: changed in place.
         registry: the translations.
     """
+    for region in regions(program.graph_module):
+        _write_to_fresh_results_apart(region)
     known = set(_decomp.get_onnx_implemented_overloads(registry))
     missing = [
         (region, node)
@@ -65,7 +70,7 @@ def decomposed(program: ExportedProgram, registry: Any) -> ExportedProgram:
         if isinstance(node.target, torch._ops.OpOverload) and node.target not in known
     ]
     writing = any(map(writes_in_place, regions(program.graph_module)))
-    table: Table = _decomp.create_onnx_friendly_decomposition_table(known) if missing or writing else {}
+    table: Table = _table(known) if missing or writing else {}
     if writing:
         whole: ExportedProgram = program.run_decompositions(dict(table))
         return whole
@@ -76,6 +81,38 @@ def decomposed(program: ExportedProgram, registry: Any) -> ExportedProgram:
         region.recompile()
     _name_results(program)
     return program
+
+
+def _write_to_fresh_results_apart(region: fx.GraphModule) -> None:
+    """Put an operation that writes nowhere in the place of one that writes to a result which nothing else sees.
+
+    torch makes such of ``torch.tensor(…)``: a new tensor, filled in place, and detached in place.
+    """
+    for node in region.graph.nodes:
+        functional = _functional(node.target)
+        if functional is not None and isinstance(node.args[0], fx.Node) and _is_seen_by(node.args[0], node):
+            node.target = functional
+
+
+def _functional(operation: Any) -> Any | None:
+    """The operation that gives what another one writes to its first argument, if torch has it."""
+    if not isinstance(operation, torch._ops.OpOverload) or not operation._schema.is_mutable:
+        return None
+    name, namespace = operation._opname, getattr(torch.ops, operation.namespace)
+    packet = getattr(namespace, name.removesuffix("_"), None) if name.endswith("_") else None
+    return getattr(packet, operation._overloadname, None)
+
+
+def _is_seen_by(value: fx.Node, user: fx.Node) -> bool:
+    """Whether a value has memory of its own, and one operation alone takes it."""
+    if not isinstance(value.target, torch._ops.OpOverload) or list(value.users) != [user]:
+        return False
+    return all(given.alias_info is None for given in value.target._schema.returns)
+
+
+def _table(known: set[Any]) -> Table:
+    """What operations are made of that have no translation, ours included."""
+    return {**_decomp.create_onnx_friendly_decomposition_table(known), OPERATOR: in_parts_of_operator}
 
 
 def _is_composite(operation: Any) -> bool:
@@ -137,6 +174,28 @@ def _traced(node: fx.Node, table: Table) -> fx.GraphModule:
             made = make_fx(torch.func.functionalize(fx.Interpreter(made).run))(*given)
     made.graph.eliminate_dead_code()
     return made
+
+
+# ---- types
+def _promote(module: fx.GraphModule) -> None:
+    """Let operands be converted where PyTorch promotes their types. The graph tells what its values are."""
+    for region in regions(module):
+        transform = type_promotion.InsertTypePromotion(region)
+        transform.interpreter = _Promotion(region, type_promotion.TypePromotionTable())
+        transform.run()
+
+
+class _Promotion(type_promotion._TypePromotionInterpreter):  # type: ignore[misc]  # torch has no types for it
+    """As torch's, which runs every operation anew; this one takes the values of those that it leaves as they are."""
+
+    def run_node(self, n: fx.Node) -> Any:
+        if "val" not in n.meta:
+            return super().run_node(n)
+        with self._set_current_node(n):
+            rule = type_promotion.get_type_promotion_rule(n, self.type_promotion_table)
+            if rule is not None:
+                self._maybe_promote_node(n, rule)
+        return n.meta["val"]
 
 
 # ---- translations

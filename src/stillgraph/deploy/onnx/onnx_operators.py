@@ -15,6 +15,11 @@ _BOOL, _FLOAT, _DOUBLE = int(ir.DataType.BOOL), int(ir.DataType.FLOAT), int(ir.D
 _INT32, _INT64 = int(ir.DataType.INT32), int(ir.DataType.INT64)
 
 
+def numel(x: Any) -> Any:
+    """How many elements a tensor has."""
+    return op.Size(x)
+
+
 def log_sigmoid(x: FLOAT) -> Any:
     """``log(sigmoid(x))`` that stays finite where ``sigmoid(x)`` is 0."""
     return op.Neg(op.Softplus(op.Neg(x)))
@@ -159,6 +164,24 @@ def masked_select(x: Any, mask: Any) -> Any:
     return op.Compress(flat[0], flat[1], axis=0)
 
 
+def searchsorted(
+    sequence: Any, values: Any, out_int32: bool = False, right: bool = False, side: str | None = None, sorter: Any = None
+) -> Any:
+    """``torch.searchsorted``: how many elements of each sorted row lie before each value."""
+    if sorter is not None:
+        raise NotImplementedError("torch.searchsorted with a sorter")
+    last, before = op.Constant(value_ints=[-1]), op.Constant(value_ints=[-2])
+    rows = sequence if len(sequence.shape) == 1 else op.Unsqueeze(sequence, before)
+    behind = op.Greater if right or side == "right" else op.GreaterOrEqual
+    is_before = op.Not(behind(rows, op.Unsqueeze(values, last)))
+    return op.ReduceSum(op.Cast(is_before, to=_INT32 if out_int32 else _INT64), last, keepdims=0)
+
+
+def bucketize(values: Any, boundaries: Any, out_int32: bool = False, right: bool = False) -> Any:
+    """``torch.bucketize``."""
+    return searchsorted(boundaries, values, out_int32, right)
+
+
 def cumprod(x: Any, dim: int, dtype: int | None = None) -> Any:
     """``torch.cumprod``: the product over a triangle of copies."""
     x = x if dtype in (None, -1) else op.Cast(x, to=dtype)
@@ -234,6 +257,7 @@ def full(
 TABLE: dict[Any, Any] = {
     torch.ops.aten.scalar_tensor.default: scalar_tensor,
     torch.ops.aten.full.default: full,
+    torch.ops.aten.sym_numel.default: numel,
     torch.ops.aten.log_sigmoid.default: log_sigmoid,
     torch.ops.aten.matmul.default: matmul,
     torch.ops.aten.mv.default: matmul,
@@ -247,6 +271,8 @@ TABLE: dict[Any, Any] = {
     **dict.fromkeys((torch.ops.aten.amin.default, torch.ops.aten.min.default), smallest),
     torch.ops.aten._native_batch_norm_legit_functional.default: batch_norm,
     torch.ops.aten.masked_select.default: masked_select,
+    torch.ops.aten.searchsorted.Tensor: searchsorted,
+    torch.ops.aten.bucketize.Tensor: bucketize,
     torch.ops.aten.cumprod.default: cumprod,
     torch.ops.aten._cdist_forward.default: distances,
 }

@@ -1,7 +1,8 @@
 """Attention over sequences of which only the run knows the length, in forms that torch's shape inference takes.
 
-Where the shapes of a graph are inferred once, an operator of our own tells them and torch's, with its choice of a
-kernel in the run, is put back afterwards. Where they are inferred anew, attention is written out in other operators.
+Where the shapes of a graph are inferred once, an operator of our own tells them. Afterwards torch's is put back, with its
+choice of a kernel in the run, or for ONNX what attention is made of. Where shapes are inferred anew, attention is
+written out in other operators.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from stillgraph.program.attention import (
     FOR_ONNX,
     IN_PARTS,
     MULTI_HEAD,
+    contiguous_in_parts,
     drops,
     inverse,
     is_open,
@@ -103,8 +105,19 @@ def hide_attention(program: Program) -> Program:
     return _replaced(program, _HIDDEN, _is_open)
 
 
+OPERATOR = torch.ops.stillgraph.attention.default
+
+
+def in_parts_of_operator(
+    query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None, is_causal: bool, *given: Any
+) -> Tensor:
+    """What our operator gives, by products and a softmax; its result is contiguous."""
+    scale, enable_gqa, _ = given
+    return contiguous_in_parts(query, key, value, attn_mask, 0.0, is_causal, scale=scale, enable_gqa=enable_gqa)
+
+
 def write_out_attention(program: Program) -> Program:
-    """Write all attention of a lowered program out in products and a softmax.
+    """Write the attention of a lowered program that is not hidden out in products and a softmax.
 
     Of a query that may look at nothing `torch.onnx` makes the mean of the values; it is to be zeros.
     """
@@ -125,7 +138,7 @@ def show_attention(module: fx.GraphModule) -> None:
         module: of an exported program, changed in place.
     """
     for region in all_regions(module):
-        for node in region.graph.find_nodes(op="call_function", target=torch.ops.stillgraph.attention.default):
+        for node in region.graph.find_nodes(op="call_function", target=OPERATOR):
             _show(region.graph, node)
         region.recompile()
 
