@@ -252,10 +252,10 @@ def test_constants_near_zero_and_one(tmp_path: Path) -> None:
 
 def found_places(rows: Tensor, x: Tensor) -> tuple[Tensor, ...]:
     """Where values lie among sorted ones, on one side or the other."""
-    first = rows[0]
+    row, places = rows[0], torch.searchsorted
     if x.sum() > 0:
-        return torch.searchsorted(rows, x), torch.searchsorted(first, x, right=True), torch.bucketize(x, first)
-    return torch.searchsorted(rows, x, side="right"), torch.searchsorted(first, x), torch.bucketize(x, first, right=True)
+        return places(rows, x), places(row, x, right=True), torch.bucketize(x, row)
+    return places(rows, x, side="right"), places(row, x), torch.bucketize(x, row, right=True)
 
 
 def test_places_among_sorted_values(tmp_path: Path) -> None:

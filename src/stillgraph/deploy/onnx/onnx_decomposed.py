@@ -185,7 +185,7 @@ def _promote(module: fx.GraphModule) -> None:
         transform.run()
 
 
-class _Promotion(type_promotion._TypePromotionInterpreter):  # type: ignore[misc]  # torch has no types for it
+class _Promotion(type_promotion._TypePromotionInterpreter):
     """As torch's, which runs every operation anew; this one takes the values of those that it leaves as they are."""
 
     def run_node(self, n: fx.Node) -> Any:

@@ -165,7 +165,12 @@ def masked_select(x: Any, mask: Any) -> Any:
 
 
 def searchsorted(
-    sequence: Any, values: Any, out_int32: bool = False, right: bool = False, side: str | None = None, sorter: Any = None
+    sequence: Any,
+    values: Any,
+    out_int32: bool = False,
+    right: bool = False,
+    side: str | None = None,
+    sorter: Any = None,
 ) -> Any:
     """``torch.searchsorted``: how many elements of each sorted row lie before each value."""
     if sorter is not None:

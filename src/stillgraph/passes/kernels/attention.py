@@ -1,7 +1,7 @@
 """Attention over sequences of which only the run knows the length, in forms that torch's shape inference takes.
 
-Where the shapes of a graph are inferred once, an operator of our own tells them. Afterwards torch's is put back, with its
-choice of a kernel in the run, or for ONNX what attention is made of. Where shapes are inferred anew, attention is
+Where the shapes of a graph are inferred once, an operator of our own tells them. Afterwards torch's is put back, with
+its choice of a kernel in the run, or for ONNX what attention is made of. Where shapes are inferred anew, attention is
 written out in other operators.
 """
 
