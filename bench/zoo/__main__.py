@@ -1,4 +1,4 @@
-"""``python -m bench.zoo [NAME ...] [--no-files] [--json FILE] [--known FILE] [--markdown FILE]``: the zoo's table.
+"""``python -m bench.zoo [NAME ...] [--no-files] [--limit S] [--json FILE] [--known FILE] [--markdown FILE]``: the zoo's table.
 
 Each program has its own process. What ``--json`` has written so far, ``--known`` takes up.
 """
@@ -22,17 +22,13 @@ from bench.zoo.entries import Entry, entries
 from bench.zoo.judge import FORMATS, judged
 from bench.zoo.page import is_right, page
 
-LIMIT = 300
-"""Seconds for one program."""
-
-
-def apart(entry: Entry, files: bool) -> dict[str, Any]:
+def apart(entry: Entry, files: bool, limit: float) -> dict[str, Any]:
     """What is found of a program in a process of its own."""
     command = [sys.executable, "-m", "bench.zoo", "--alone", entry.name, *([] if files else ["--no-files"])]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=limit)
     except subprocess.TimeoutExpired:
-        return {"refused": f"not done after {LIMIT} s"}
+        return {"refused": f"not done after {limit:g} s"}
     if done.returncode:
         return {"broken": " ".join(done.stderr.strip()[-300:].split())}  # the library itself, in this environment
     found: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
@@ -62,11 +58,18 @@ def row(entry: Entry, found: dict[str, Any]) -> tuple[str, ...]:
 @click.argument("names", nargs=-1)
 @click.option("--files/--no-files", default=True, help="Save each program, too.")
 @click.option("--alone", is_flag=True, help="Judge the one program in this process, and print what is found as JSON.")
+@click.option("--limit", type=float, default=300, show_default=True, help="Seconds for one program.")
 @click.option("--json", "path", type=click.Path(path_type=Path), help="Write what is found to this file, too.")
 @click.option("--known", type=click.Path(path_type=Path, exists=True), help="Take what this file has found already.")
 @click.option("--markdown", type=click.Path(path_type=Path), help="Write the page of docs/guide/ to this file, too.")
 def main(
-    names: tuple[str, ...], files: bool, alone: bool, path: Path | None, known: Path | None, markdown: Path | None
+    names: tuple[str, ...],
+    files: bool,
+    alone: bool,
+    limit: float,
+    path: Path | None,
+    known: Path | None,
+    markdown: Path | None,
 ) -> None:
     """Print a row for each program whose library is installed."""
     every = entries()
@@ -78,7 +81,7 @@ def main(
     table = Table("program", "library", "full graph", "programs", "first call", "warm, of eager's", ".pt2", ".onnx")
     for entry in chosen:
         if names or entry.name not in results:
-            results[entry.name] = apart(entry, files)
+            results[entry.name] = apart(entry, files, limit)
             write_json(path, results)
         table.add_row(*row(entry, results[entry.name]))
         print(entry.name, state(results[entry.name]), flush=True)
