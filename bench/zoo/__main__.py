@@ -1,4 +1,4 @@
-"""``python -m bench.zoo [NAME ...] [--no-files] [--limit S] [--json FILE] [--known FILE] [--markdown FILE]``: the zoo's table.
+"""``python -m bench.zoo [NAME ...] [--no-files] [--limit SECONDS] [--json FILE] [--known FILE] [--markdown FILE]``.
 
 Each program has its own process. What ``--json`` has written so far, ``--known`` takes up.
 """

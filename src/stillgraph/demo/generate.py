@@ -1,4 +1,4 @@
-"""Hugging Face's ``generate()``, untouched: prefill, the decoding loop, its cache and when it stops, in one file."""
+"""Hugging Face's ``generate()``, untouched: prefill, the decoding loop, its cache and when it stops, in one file for torch and one for ONNX."""
 
 from __future__ import annotations
 
@@ -38,15 +38,17 @@ def run(out: Path) -> Outcome:
     prompts = [torch.randint(2, config.vocab_size, shape) for shape in _SHAPES]
     sizes = [sg.InputSpec([None, None], torch.int64)]
     program, seconds = timed_capture(lambda: sg.export(generate, (prompts[0],), input_spec=sizes))
-    file = out / "generate.pt2"
-    sg.save(generate, file, args=(prompts[0],), input_spec=sizes)
-    loaded = sg.load(file)
+    files = out / "generate.pt2", out / "generate.onnx"
+    for file in files:
+        sg.save(program, file, args=(prompts[0],))
+    expected = [generate(ids) for ids in prompts]
+    found = [[loaded(ids) for ids in prompts] for loaded in map(sg.load, files)]
     shown = ", ".join(f"{batch}x{length}" for batch, length in _SHAPES)
     return Outcome(
         program=program,
         capture_seconds=seconds,
-        difference=largest_difference([generate(ids) for ids in prompts], [loaded(ids) for ids in prompts]),
+        difference=largest_difference([expected] * len(files), found),
         tolerance=0.0,
-        files=(file, write_listing(program, out / "generate.txt")),
-        remarks=(f"prompts {shown}", f"{_NEW} new tokens each", "same tokens from the file"),
+        files=(*files, write_listing(program, out / "generate.txt")),
+        remarks=(f"prompts {shown}", f"{_NEW} new tokens each", "same tokens from both files"),
     )

@@ -82,6 +82,8 @@ def _layers(
         raise NotImplementedError("dropout between the layers; call eval() first")
     x = op.Transpose(input, perm=[1, 0, 2]) if batch_first else input
     hidden = [_where_there_is_a_step(x, value) for value in hidden]
+    number = op.Shape(x, start=1, end=2)
+    x, *hidden = [_with_a_sequence(value, number) for value in (x, *hidden)]
     last: list[tuple[Any, ...]] = []
     for layer in range(num_layers):
         begin, end = layer * directions, (layer + 1) * directions
@@ -90,6 +92,7 @@ def _layers(
         x, *ends = _layer(kind, x, begins, weights)
         last.append(tuple(ends))
     ends = [op.Concat(*values, axis=0) if num_layers > 1 else values[0] for values in zip(*last)]
+    x, *ends = [op.Slice(value, _ints(0), number, _ints(1)) for value in (x, *ends)]
     return (op.Transpose(x, perm=[1, 0, 2]) if batch_first else x, *ends)
 
 
@@ -126,6 +129,12 @@ def _where_there_is_a_step(x: Any, hidden: Any) -> Any:
     steps = op.Shape(x, start=0, end=1)
     place = op.Sub(_ints(1), op.Min(steps, _ints(1)))
     return op.Squeeze(op.Gather(op.Unsqueeze(hidden, _ints(0)), place, axis=0), _ints(0))
+
+
+def _with_a_sequence(value: Any, number: Any) -> Any:
+    """Sequences, or the state of each; zeros for one where there is none, for which onnxruntime (1.32) aborts."""
+    lacking = op.Sub(_ints(1), op.Min(number, _ints(1)))
+    return op.Pad(value, op.Concat(_ints(0), lacking, axis=0), None, _ints(1))
 
 
 def _ints(value: int) -> Any:
