@@ -22,6 +22,7 @@ from bench.zoo.entries import Entry, entries
 from bench.zoo.judge import FORMATS, judged
 from bench.zoo.page import is_right, page
 
+
 def apart(entry: Entry, files: bool, limit: float) -> dict[str, Any]:
     """What is found of a program in a process of its own."""
     command = [sys.executable, "-m", "bench.zoo", "--alone", entry.name, *([] if files else ["--no-files"])]

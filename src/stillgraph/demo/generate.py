@@ -1,4 +1,4 @@
-"""Hugging Face's ``generate()``, untouched: prefill, the decoding loop, its cache and when it stops, in one file for torch and one for ONNX."""
+"""Hugging Face's ``generate()``, untouched: prefill, loop, cache and stopping rules in a ``.pt2`` and an ``.onnx``."""
 
 from __future__ import annotations
 

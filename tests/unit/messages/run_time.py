@@ -36,7 +36,7 @@ def numpy_on_a_tensor(x: Tensor) -> Any:
 
 @refused("SG301", X)
 def a_number_meets_an_array(x: Tensor) -> Any:
-    return np.arange(3.0) * x.sum().item()
+    return np.linspace(0, x.sum().item(), 3)
 
 
 @refused("SG301", X)

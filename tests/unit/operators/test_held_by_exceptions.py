@@ -213,3 +213,54 @@ def test_python_source_asks_the_exception(tmp_path: Path) -> None:
 def test_other_files_say_so(tmp_path: Path) -> None:
     with pytest.raises(sg.ExportError, match="an except block uses the exception"):
         sg.save(by_position, tmp_path / "f.pt2", args=(CALLS[0],))
+
+
+class Shaped(Exception):
+    def __init__(self, shape: Any, counts: Any) -> None:
+        self.shape, self.counts = shape, counts
+
+
+def leaving_with_a_shape(x: Tensor) -> Tensor:
+    y = x[x > 0]
+    if y.shape != x.shape:
+        raise AssertionError(y.shape)
+    return y
+
+
+def leaving_with_containers(x: Tensor) -> Tensor:
+    y = x[x > 0]
+    if y.numel() < 3:
+        raise ValueError("few", [y.numel(), 2], {"total": x.sum().item(), "shape": y.shape})
+    return y
+
+
+def leaving_with_attributes(x: Tensor) -> Tensor:
+    y = x[x > 0]
+    if y.numel() < 3:
+        raise Shaped(y.shape, [y.numel()])
+    return y
+
+
+@pytest.mark.parametrize("function", [leaving_with_a_shape, leaving_with_containers, leaving_with_attributes])
+def test_what_leaves_the_call_holds_what_eager_holds(function: Any) -> None:
+    static = sg.to_static(function, full_graph=True, backend="eager")
+    for x in CALLS:
+        told = []
+        for each in (function, static):
+            try:
+                told.append(each(x))
+            except (AssertionError, ValueError, Shaped) as error:
+                held = (*error.args, *vars(error).values())
+                told.append((type(error), held, [type(each) for each in held]))
+        assert repr(told[0]) == repr(told[1])
+
+
+def with_a_list_that_stays(x: Tensor, seen: list[Any]) -> None:
+    seen.append(x.sum().item())
+    if x.sum() > 3:
+        raise KeyError(seen)
+
+
+def test_a_list_that_was_there_before_is_no_copy() -> None:
+    with pytest.raises(sg.CaptureError, match="a KeyError that holds staged values is raised"):
+        sg.to_static(with_a_list_that_stays, backend="eager")(CALLS[0], [])

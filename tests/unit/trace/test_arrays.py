@@ -173,8 +173,47 @@ def test_a_number_that_changes_is_a_constant_where_it_meets_numpy(name: str) -> 
         assert repr(actual) == repr(expected)
 
 
-@pytest.mark.parametrize("name", WITH_NUMBERS)
-def test_a_number_of_the_run_that_meets_numpy_is_refused(name: str) -> None:
+OPERATIONS = {
+    **{name: WITH_NUMBERS[name] for name in ("array * n", "n - array", "comparisons", "np.multiply", "np.sqrt", "max")},
+    **{name: WITH_NUMBERS[name] for name in ("float64 * n", "n * float32", "int64 + n", "float64 == n")},
+    **{name: getattr(np, name) for name in ("log", "exp", "negative", "isnan", "floor")},
+    "np.maximum": lambda n: np.maximum(np.float32(2), n),
+    "a float again": lambda n: float(np.exp(np.log(n) * 2)) + 1,
+    "a condition": lambda n: 1 if np.log(n) > 0.5 else 2,
+    "an element": lambda n: (np.arange(6.0) / n)[1],
+}
+
+
+@pytest.mark.parametrize("kind", [int, float])
+@pytest.mark.parametrize("name", OPERATIONS)
+@np.errstate(all="ignore")
+def test_a_number_of_the_run_beside_numpy(name: str, kind: Any) -> None:
+    def used(x: Tensor) -> Any:
+        return OPERATIONS[name](kind(x.sum()))
+
+    static: Any = sg.to_static(used, backend="eager")
+    for x in (P, P * 3, N, P * 0):
+        expected, actual = used(x), static(x)
+        assert type(actual) is type(expected)
+        assert repr(actual) == repr(expected)
+    assert len(static.programs) == 1
+
+
+def test_a_flag_of_the_run_alone_is_not_computed_with_by_numpy() -> None:
+    error = refusal(lambda x: np.sqrt(bool(x.sum() > 0)), P)  # numpy: in half precision
+    assert error.reason.code == "SG301"
+
+
+def test_an_array_from_outside_beside_a_number_of_the_run_is_read_in_each_call() -> None:
+    array = np.array([1.0, 2.0])
+    static = sg.to_static(lambda x: array * x.sum().item(), backend="eager")
+    for x in (P, N):
+        assert (static(x) == array * x.sum().item()).all()
+        array += 1
+
+
+@pytest.mark.parametrize("name", [name for name in WITH_NUMBERS if name not in OPERATIONS])
+def test_a_number_of_the_run_that_numpy_would_hold_is_refused(name: str) -> None:
     use = WITH_NUMBERS[name]
     error = refusal(lambda x: use(x.sum().item()), P)
     assert error.reason.code == "SG301"
@@ -337,3 +376,14 @@ def test_an_array_without_dimensions_in_python_source(tmp_path: Path) -> None:
     sg.save(both, tmp_path / "both.py", args=(P,))
     module = loaded(tmp_path / "both.py")
     assert described(module.both(N)) == described(both(N))
+
+
+def seeds(x: Tensor) -> list[int]:
+    words = np.random.SeedSequence(7, spawn_key=(1,)).generate_state(4)
+    return [int(word) for word in words] if x.sum() > 0 else []
+
+
+def test_a_seed_sequence_mixes_what_it_is_given() -> None:
+    static = sg.to_static(seeds, backend="eager")
+    for x in (P, N):
+        assert static(x) == seeds(x)

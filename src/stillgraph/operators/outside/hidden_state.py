@@ -16,6 +16,7 @@ import numpy
 import torch
 
 from stillgraph.core.diagnostics import refuse
+from stillgraph.core.lookup import stated
 from stillgraph.trace.capture.session import session
 from stillgraph.trace.code.frames import here
 from stillgraph.trace.effects.locks import LOCKS
@@ -59,7 +60,7 @@ _STATEFUL = (
 
 def refuse_hidden_state(function: Any) -> None:
     """Refuse random numbers of numpy's, whose generator would not advance with each call, and what arms do unseen."""
-    capture, receiver = session(), getattr(function, "__self__", None)
+    capture, receiver, qualified = session(), getattr(function, "__self__", None), stated(function, "__qualname__", "")
     if isinstance(receiver, _STATEFUL) and capture is not None and capture.in_arm:
         kind = type(receiver).__name__
         raise refuse("SG305", f"a method of a {kind} is called in a branch or loop", location=here())
@@ -68,7 +69,7 @@ def refuse_hidden_state(function: Any) -> None:
     if isinstance(receiver, random.Random):  # of another class than that itself, which `draws` knows
         message = f"a {type(receiver).__name__} draws from a state that the program cannot advance"
         raise refuse("SG305", message, location=here(), hint="Draw from a random.Random itself, or draw outside.")
-    if isinstance(receiver, numpy.random.SeedSequence):
+    if isinstance(receiver, numpy.random.SeedSequence) or qualified.startswith("SeedSequence."):
         return  # it mixes what it is given
     owners = (type(receiver).__module__, getattr(function, "__module__", None))
     if any((owner or "").startswith("numpy.random") for owner in owners):

@@ -380,6 +380,13 @@ class Session(BothSides):
         self.needs_value(number)
         super().number_meets_array(number)
 
+    def numpy_operation(self, function: Callable[..., Any], operands: tuple[Any, ...]) -> Any:
+        """As `Recorder.numpy_operation`; first it is asked whether the numbers can be constants."""
+        self._require_going_on()
+        ask_for_conversion(self)
+        self.needs_value(operands)
+        return super().numpy_operation(function, operands)
+
 
 _CHECK_BEFORE = "Raise it before the with block, or make the manager a class with __enter__ and __exit__."
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dis
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from types import FunctionType, TracebackType
 from typing import Any
 
@@ -23,7 +23,7 @@ from stillgraph.trace.values.containers import holds_staged
 from stillgraph.trace.values.errors import in_eagers_words
 from stillgraph.trace.values.numbers import StagedNumber
 from stillgraph.trace.values.raised import Raised
-from stillgraph.trace.values.text import StagedText
+from stillgraph.trace.values.text import StagedText, shown
 
 
 def emit_reraise(recorder: Recorder, error: Any) -> None:
@@ -93,17 +93,19 @@ def emit_raise(recorder: Recorder, error: BaseException) -> None:
         recorder.emit("call_function", raise_, (error,), keywords).meta["location"] = where
         return
     held = _held(error)
-    plain = [each for each in _parts(held) if not isinstance(each, (StagedText, StagedNumber, torch.Tensor))]
+    # What is left behind may hold a list or dict as well: then the exception would hold another one.
+    whole = (tuple, torch.Size) if left is not None else (tuple, torch.Size, list, dict)
+    plain = [each for each in _parts(held, whole) if not isinstance(each, (StagedText, StagedNumber, torch.Tensor))]
     by_hand = bool(vars(error)) or isinstance(type(error).__init__, FunctionType)
     if holds_staged(plain) or isinstance(error, _WITH_FIELDS) or (by_hand and isinstance(error, SystemExit)):
         raise refuse("SG302", f"a {type(error).__name__} that holds staged values is raised", location=here())
-    state = dict(vars(error)) if by_hand else None
+    args, state = shown(recorder, error.args), shown(recorder, dict(vars(error))) if by_hand else None
     if error.__cause__ is not None:
         _forget_where(error.__cause__)
         keywords["cause"] = error.__cause__
     elif error.__suppress_context__ and "cause" not in keywords:
         keywords["suppress"] = True
-    recorder.emit("call_function", raise_made, (type(error), error.args, state), keywords).meta["location"] = where
+    recorder.emit("call_function", raise_made, (type(error), args, state), keywords).meta["location"] = where
 
 
 def _being_handled(recorder: Recorder, error: BaseException) -> BaseException | None:
@@ -173,10 +175,13 @@ def _held(error: BaseException) -> tuple[Any, ...]:
     return held if several else (*held, error.code)  # which is in no ``__dict__``
 
 
-def _parts(held: tuple[Any, ...]) -> Iterator[Any]:
-    """What some tuples have in them, tuples in them taken apart."""
+def _parts(held: Iterable[Any], whole: tuple[type, ...]) -> Iterator[Any]:
+    """What is in some containers, those in them that are of these very classes, or named tuples, taken apart."""
     for each in held:
-        yield from _parts(each) if type(each) is tuple or is_namedtuple_instance(each) else (each,)
+        if type(each) in whole or is_namedtuple_instance(each):
+            yield from _parts(each.values() if type(each) is dict else each, whole)
+        else:
+            yield each
 
 
 def _forget_where(error: BaseException | None) -> None:

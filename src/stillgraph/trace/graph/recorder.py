@@ -57,6 +57,7 @@ from stillgraph.trace.torch_rules.given import leaves_given
 from stillgraph.trace.torch_rules.hidden_inputs import HiddenInputs
 from stillgraph.trace.torch_rules.hooks import HookedVariables
 from stillgraph.trace.torch_rules.number_results import MAY_RAISE, mixes, number_result
+from stillgraph.trace.torch_rules.tensor_construction import numpy_operation
 from stillgraph.trace.values import complexes, number_failures
 from stillgraph.trace.values.lists import StagedSpread
 from stillgraph.trace.values.numbers import StagedNumber, let_kind_vary, plain, staged
@@ -351,6 +352,10 @@ class Recorder(PlainAnswers):
         self._require_going_on()
         hint = "Make a tensor of it, or use the function of math, or float(…) of the numpy scalar."
         raise refuse("SG301", "a staged number meets a numpy array or scalar", location=here(), hint=hint)
+
+    def numpy_operation(self, function: Callable[..., Any], operands: tuple[Any, ...]) -> Any:
+        """As `NumberRecorder.numpy_operation`."""
+        return numpy_operation(self, function, operands)
 
     def _require_going_on(self) -> None:
         """Raise where a staged number is still used after its capture."""

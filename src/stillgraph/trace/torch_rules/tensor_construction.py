@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import operator
+import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import torch
 
 from stillgraph.trace.torch_rules.number_results import refuse_mixed
-from stillgraph.trace.values.arrays import StagedArray
+from stillgraph.trace.values.arrays import StagedArray, call_numpy
+from stillgraph.trace.values.beside_arrays import number_in_dtype
 from stillgraph.trace.values.numbers import StagedNumber, is_mixed, is_number, kind_of
 from stillgraph.trace.values.numpy_functions import is_array
 
@@ -48,6 +52,63 @@ def of_array(recorder: Recorder, func: Any, array: Any, args: Any = (), kwargs: 
     if shared:
         recorder.memory.share(array, recorder.to_fake(result))
     return recorder.__torch_function__(_T.requires_grad_, (), (result,)) if needs_gradient else result
+
+
+_UFUNCS: dict[Any, str] = {
+    operator.add: "add",
+    operator.sub: "subtract",
+    operator.mul: "multiply",
+    operator.truediv: "divide",
+    operator.eq: "equal",
+    operator.ne: "not_equal",
+    operator.lt: "less",
+    operator.le: "less_equal",
+    operator.gt: "greater",
+    operator.ge: "greater_equal",
+}
+"""By Python's operator the function of numpy's that does it."""
+_TAKING_NUMBERS = {*_UFUNCS.values(), "maximum", "minimum"}
+
+
+def numpy_operation(recorder: Recorder, function: Any, operands: tuple[Any, ...]) -> Any:
+    """An operator, or a function of numpy's on elements, on numbers of the run and on known arrays or scalars.
+
+    Returns:
+        What stands for the array or scalar that numpy gives.
+
+    Raises:
+        CaptureError: no operation does the same.
+    """
+    numpy: Any = sys.modules["numpy"]
+    function = getattr(numpy, _UFUNCS.get(function, ""), function)
+    given: list[Any] = []
+    if isinstance(function, numpy.ufunc) and (function.nin == 1 or function.__name__ in _TAKING_NUMBERS):
+        with contextlib.suppress(TypeError, ValueError):  # torch has no such arrays
+            given = [_staged_array(recorder, each) for each in operands]
+    dtypes = {array.tensor.dtype for array in given if isinstance(array, StagedArray)}
+    if not given or len(dtypes) > 1:
+        recorder.number_meets_array(next(each for each in operands if isinstance(each, StagedNumber)))
+    by = "truediv" if function.__name__ == "divide" else function.__name__
+    return call_numpy(function, [_in_dtype(by, each, *dtypes) for each in given], {})
+
+
+def _staged_array(recorder: Recorder, value: Any) -> Any:
+    """What stands for an array or scalar of numpy's that is known; any other value as it is."""
+    numpy: Any = sys.modules["numpy"]
+    if isinstance(value, numpy.generic):
+        return StagedArray(torch.as_tensor(value).clone(), True)
+    return StagedArray(of_array(recorder, torch.from_numpy, value)) if is_array(value) else value
+
+
+def _in_dtype(name: str, value: Any, dtype: torch.dtype | None = None) -> Any:
+    """A number of the run as a scalar of the dtype in which numpy takes it beside arrays of a dtype."""
+    if not isinstance(value, StagedNumber):
+        return value
+    if dtype is None and kind_of(value) is bool:
+        value.recorder.number_meets_array(value)  # numpy computes with it in half precision
+    if dtype is None:
+        dtype = torch.float64 if kind_of(value) is float else torch.int64
+    return StagedArray(number_in_dtype(name, value, dtype), True)
 
 
 def _holds_staged(data: Any) -> bool:

@@ -379,6 +379,10 @@ def call_numpy(function: Any, args: Any, kwargs: dict[str, Any]) -> Any:
     Raises:
         CaptureError: the layer does not have it, or it is to work on a staged number.
     """
+    if isinstance(function, sys.modules["numpy"].ufunc) and not kwargs:
+        for each in args:
+            if isinstance(each, StagedNumber):
+                return each.recorder.numpy_operation(function, tuple(args))
     refuse_numbers((args, kwargs))
     name = getattr(function, "__name__", str(function))
     place: Any = _layer()

@@ -18,6 +18,9 @@ class NumberRecorder(Protocol):
     def number_meets_array(self, number: Any) -> NoReturn:
         """One of numpy's arrays or scalars would have to hold what stands for a number: raise."""
 
+    def numpy_operation(self, function: Callable[..., Any], operands: tuple[Any, ...]) -> Any:
+        """Record an operator, or a function of numpy's, on numbers and on arrays or scalars of numpy's."""
+
     def complex_operation(self, function: Callable[..., Any], operands: tuple[Any, ...]) -> Any:
         """Record ``function(*operands)``, of which some are complex numbers."""
 

@@ -101,7 +101,11 @@ class StagedNumber(Staged):
     def __array__(self, *args: Any, **kwargs: Any) -> NoReturn:
         self.recorder.number_meets_array(self)
 
-    __array_ufunc__ = __array__  # of `numpy.log(number)`, and of operators with an array or scalar on the left
+    def __array_ufunc__(self, function: Any, method: str, *operands: Any, **options: Any) -> Any:
+        """What numpy asks for ``numpy.log(number)``, and for operators with an array or scalar on the left."""
+        if method != "__call__" or options:
+            self.recorder.number_meets_array(self)
+        return self.recorder.numpy_operation(function, operands)
 
     def __hash__(self) -> int:
         return hash(self.recorder.number_demanded(self, "hash"))
@@ -198,7 +202,7 @@ def by_kind(number: Any, function: Callable[..., Any], left: Any, right: Any) ->
     other = right if left is number else left
     if not is_number(other):
         if is_of_numpy(other):
-            number.recorder.number_meets_array(number)
+            return number.recorder.numpy_operation(function, (left, right))
         if function is operator.mul and is_exactly(other, (list, tuple)):
             return number.recorder.repeated(other, number)
         if function in OF_COMPLEX and (type(other) is complex or isinstance(other, OfComplex)):

@@ -60,8 +60,8 @@ class StagedText(Staged):
         names = names or {}
         if not require_fits(recorder, template, values, fill, names, StagedText):
             recorder.before_raise(None)
-        args = tuple(_shown(recorder, value) for value in values)
-        kwargs = {name: _shown(recorder, value) for name, value in names.items()}
+        args = tuple(shown(recorder, value) for value in values)
+        kwargs = {name: shown(recorder, value) for name, value in names.items()}
         self._is_given_by(recorder.emit("call_function", fill, (template, *args), kwargs))
 
     @classmethod
@@ -299,8 +299,8 @@ def escaped(text: str) -> str:
     return text.replace("{", "{{").replace("}", "}}")
 
 
-def _shown(recorder: Recorder, value: Any) -> Any:
-    """A value of which a text is made, as an argument of a node: it shows itself to the run as to eager PyTorch.
+def shown(recorder: Recorder, value: Any) -> Any:
+    """A value of which a text is made, or an exception, as an argument of a node: eager PyTorch's own in the run.
 
     Raises:
         CaptureError: it is a container that would show itself: a set of tensors, an `OrderedDict`.
@@ -308,12 +308,12 @@ def _shown(recorder: Recorder, value: Any) -> Any:
     if isinstance(value, torch.Size) and any(isinstance(size, StagedNumber) for size in value):
         return recorder.emit("call_function", torch.Size, (tuple(value),), {})
     if isinstance(value, tuple) and hasattr(value, "_fields"):
-        items = tuple(_shown(recorder, each) for each in value)
+        items = tuple(shown(recorder, each) for each in value)
         return recorder.emit("call_function", made, (type(value), items), {})
     if isinstance(value, (list, tuple)) and is_exactly(value, (list, tuple)):
-        return type(value)(_shown(recorder, each) for each in value)
+        return type(value)(shown(recorder, each) for each in value)
     if isinstance(value, dict) and type(value) is dict and not holds_staged([*value]):
-        return {key: _shown(recorder, each) for key, each in value.items()}
+        return {key: shown(recorder, each) for key, each in value.items()}
     if not isinstance(value, (torch.Tensor, Staged, torch.Size)) and holds_staged(value):
         message = f"a {type(value).__name__} with values in it that only the run knows is turned into text"
         raise refuse("SG302", message, location=here(), hint="Make texts of the values that it holds.")
