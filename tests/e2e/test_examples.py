@@ -37,3 +37,21 @@ def test_examples_are_short() -> None:
     assert lengths
     for name, length in lengths.items():
         assert length < (100 if name in _WHOLE_RUNS else 60), name
+
+
+@pytest.mark.slow
+def test_the_notebook_runs_and_shows_programs_and_reports(tmp_path: Path) -> None:
+    nbformat = pytest.importorskip("nbformat", reason="nbformat is not installed: pip install nbclient ipykernel")
+    nbclient = pytest.importorskip("nbclient", reason="nbclient is not installed: pip install nbclient ipykernel")
+    pytest.importorskip("ipykernel", reason="ipykernel is not installed: pip install nbclient ipykernel")
+    notebook = nbformat.read(_EXAMPLES[0].parent / "notebook.ipynb", as_version=4)
+    client = nbclient.NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(tmp_path)}})
+    client.execute()
+    shown = "".join(
+        output["data"].get("text/html", "")
+        for cell in notebook.cells
+        for output in cell.get("outputs", [])
+        if output.output_type == "execute_result"
+    )
+    assert "<pre" in shown
+    assert "<iframe" in shown

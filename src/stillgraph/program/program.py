@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from html import escape
 from typing import Any
 
 from torch import fx
@@ -123,3 +124,7 @@ class Program:
 
     def __str__(self) -> str:
         return render(self)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        return f'<pre style="line-height: 1.3">{escape(str(self))}</pre>'

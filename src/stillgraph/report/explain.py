@@ -6,6 +6,7 @@ import os
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +63,15 @@ class Explanation(Explained):
 
     def __rich__(self) -> Any:
         return Rendering(self)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the page, in a frame of its own; as text where jinja2 is missing."""
+        try:
+            content = page(self)
+        except ModuleNotFoundError:
+            return f"<pre>{escape(str(self))}</pre>"
+        style = "width: 100%; height: 36rem; border: 1px solid #8888"
+        return f'<iframe title="{escape(self.name)}" style="{style}" srcdoc="{escape(content)}"></iframe>'
 
 
 # ---- of a program

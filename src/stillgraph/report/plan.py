@@ -7,6 +7,7 @@ import re
 import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from html import escape
 from typing import Any
 
 from stillgraph.core.location import Location
@@ -241,6 +242,10 @@ class PlanExplanation:
             OSError: the file cannot be written.
         """
         return as_json(self.to_dict(), path)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        return f"<pre>{escape(str(self))}</pre>"
 
     def __repr__(self) -> str:
         """In one line, for a prompt."""
