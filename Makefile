@@ -55,7 +55,7 @@ $(DOCS)/.installed: pyproject.toml tools/install-docs
 	@touch $@
 
 docs: $(DOCS)/.installed
-	@$(DOCS)/bin/python -m mkdocs build --strict --quiet
+	@NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/python -m mkdocs build --strict --quiet
 	@echo "build/site/index.html"
 
 clean:

@@ -59,7 +59,7 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
 
 def _fence(block: str) -> str:
     info, _, code = block.partition("\n")
-    language, *said = info.removeprefix("```").split()
+    language, *said = info.removeprefix("```").split() or ["text"]
     if language == "python" and code.startswith(">>> "):
         language = "pycon"
     title = f' title="{" ".join(said)}"' if said else ""
