@@ -7,7 +7,7 @@ INSTALLED := $(VENV)/.installed
 # One thread per process: the tests already run in as many processes as there are cores to use.
 TEST := OMP_NUM_THREADS=1 $(PYTHON) -m pytest -q -n 2 --dist worksteal
 
-.PHONY: install demo test test-all test-whole shares lint bench docs clean
+.PHONY: install demo test test-all test-whole shares lint bench docs release clean
 .DEFAULT_GOAL := test
 
 install: $(INSTALLED)
@@ -57,6 +57,9 @@ $(DOCS)/.installed: pyproject.toml tools/install-docs
 docs: $(DOCS)/.installed
 	@NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/python -m mkdocs build --strict --quiet
 	@echo "build/site/index.html"
+
+release: $(INSTALLED)
+	@tools/release $(PYTHON)
 
 clean:
 	@rm -rf build dist demo-out .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

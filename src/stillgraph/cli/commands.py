@@ -5,8 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem, get_completion_class
 
 from stillgraph.cli import later
+from stillgraph.cli.usage import split_target
+from stillgraph.core.reasons import REASONS
 
 _INPUTS_HELP = """\b
 SPEC is one argument, in order; repeat the option for each:
@@ -43,9 +46,20 @@ def main() -> None:
       stillgraph errors SG201
     Watch four real programs being captured and checked:
       stillgraph demo
+    See which versions are here, and what works with them:
+      stillgraph doctor
     """
 
 
+def _files(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    return [CompletionItem(incomplete, type="file")]
+
+
+def _codes(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    return [CompletionItem(code, help=r.title) for code, r in REASONS.items() if code.startswith(incomplete.upper())]
+
+
+_target_argument = click.argument("target", shell_complete=_files)
 _input_option = click.option("-i", "--input", "inputs", multiple=True, metavar="SPEC", help="An argument, see below.")
 _values_option = click.option("--values", type=click.Path(dir_okay=False, exists=True, path_type=Path), metavar="FILE",
                               help="A .pt or .npz file with the arguments, see below.")
@@ -55,7 +69,7 @@ _train_option = click.option("--train", is_flag=True, help="Keep a module in tra
 
 # ---- commands
 @main.command(epilog=_INPUTS_HELP, short_help="Show the program that TARGET becomes.")
-@click.argument("target")
+@_target_argument
 @_input_option
 @_values_option
 @click.option("--html", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
@@ -82,11 +96,12 @@ def explain(
       stillgraph explain solver.py:halve --input "float32[3,4]" --input "float32[]"
       stillgraph explain solver.py:halve --input "float32[3,4]" --input "float32[]" --html halve.html
     """
+    split_target(target)
     later.explain(target, inputs, values, html, as_json, train, verbose)
 
 
 @main.command(short_help="Show TARGET rewritten.")
-@click.argument("target")
+@_target_argument
 @_verbose_option
 def code(target: str, verbose: bool) -> None:
     """Show TARGET rewritten: still plain Python, its control flow now in operators.
@@ -94,11 +109,12 @@ def code(target: str, verbose: bool) -> None:
     \b
       stillgraph code solver.py:halve
     """
+    split_target(target)
     later.code(target, verbose)
 
 
 @main.command(epilog=_INPUTS_HELP, short_help="Save TARGET as a .pt2, .onnx or .py file.")
-@click.argument("target")
+@_target_argument
 @_input_option
 @_values_option
 @click.option("-o", "--output", required=True, type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
@@ -132,11 +148,12 @@ def export(
     \b
       stillgraph export models.net:Classifier --input "float32[?,16]" -o classifier.pt2
     """
+    split_target(target)
     later.export(target, inputs, values, output, time_limit, train, verbose, **wishes)
 
 
 @main.command(epilog=_INPUTS_HELP, short_help="Show what becomes of TARGET, written for TorchScript.")
-@click.argument("target")
+@_target_argument
 @click.option("-i", "--input", "inputs", multiple=True, metavar="[METHOD:]SPEC",
               help="An argument of forward, or of a method with @torch.jit.export, see below.")
 @click.option("--init", "made_with", multiple=True, metavar="SPEC", help="An argument to make an instance of a class.")
@@ -154,11 +171,12 @@ def migrate(
     \b
       stillgraph migrate models.py:Decoder --init "=16" -i "float32[2,16]" -i "step:float32[16]"
     """
+    split_target(target)
     later.migrate(target, inputs, made_with, as_json, train, verbose)
 
 
 @main.command(short_help="Explain the codes of refusals.")
-@click.argument("code", required=False)
+@click.argument("code", required=False, shell_complete=_codes)
 def errors(code: str | None) -> None:
     """Explain CODE, the reason that an error ends in, or list all of them.
 
@@ -181,3 +199,30 @@ def demo(out: Path) -> None:
       stillgraph demo --out demo-out
     """
     later.demo(out)
+
+
+@main.command(short_help="Show which versions are here, and what works.")
+def doctor() -> None:
+    """Show the versions of what stillgraph uses, and try what it does: calls, training, compiling, saving.
+
+    Add what it prints to a report of a problem. The exit status is 1 if something fails that should work.
+
+    \b
+      stillgraph doctor
+    """
+    later.doctor()
+
+
+@main.command(short_help="Print what makes a shell complete commands.")
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def completion(shell: str) -> None:
+    """Print the script that makes SHELL complete the commands and options of stillgraph.
+
+    \b
+      stillgraph completion bash >> ~/.bashrc
+      stillgraph completion zsh >> ~/.zshrc
+      stillgraph completion fish > ~/.config/fish/completions/stillgraph.fish
+    """
+    made = get_completion_class(shell)
+    assert made is not None, "click has a class for each of these shells"
+    click.echo(made(main, {}, "stillgraph", "_STILLGRAPH_COMPLETE").source())

@@ -7,13 +7,15 @@ from stillgraph.core.later import imported_when_asked
 
 if TYPE_CHECKING:
     from stillgraph.cli.actions import code, demo, explain, export, migrate
+    from stillgraph.cli.doctor import doctor
     from stillgraph.cli.reasons import errors
 
-__all__ = ["code", "demo", "errors", "explain", "export", "migrate"]
+__all__ = ["code", "demo", "doctor", "errors", "explain", "export", "migrate"]
 
 _HOMES = {
     "code": "stillgraph.cli.actions",
     "demo": "stillgraph.cli.actions",
+    "doctor": "stillgraph.cli.doctor",
     "errors": "stillgraph.cli.reasons",
     "explain": "stillgraph.cli.actions",
     "export": "stillgraph.cli.actions",

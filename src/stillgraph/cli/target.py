@@ -13,7 +13,7 @@ from typing import Any
 from torch import nn
 
 from stillgraph.cli.inputs import Example
-from stillgraph.cli.usage import WrongUsage, first_line
+from stillgraph.cli.usage import WrongUsage, first_line, split_target
 
 
 def load(target: str, *, training: bool = False, made_with: Example | None = None) -> Any:
@@ -30,9 +30,7 @@ def load(target: str, *, training: bool = False, made_with: Example | None = Non
     Raises:
         WrongUsage: there is no such thing, or it cannot be made.
     """
-    module_name, colon, name = target.rpartition(":")
-    if not (colon and module_name and name):
-        raise WrongUsage(f"{target!r} must be MODULE:NAME, for example models.py:Net")
+    module_name, name = split_target(target)
     found: Any = _import_file(Path(module_name)) if module_name.endswith(".py") else _import_module(module_name)
     for part in name.split("."):
         if not hasattr(found, part):
@@ -52,8 +50,6 @@ def _import_module(name: str) -> ModuleType:
 
 
 def _import_file(path: Path) -> ModuleType:
-    if not path.is_file():
-        raise WrongUsage(f"there is no file {str(path)!r}")
     name = path.stem if path.stem not in sys.modules else f"{path.stem}_file"
     spec = importlib.util.spec_from_file_location(name, path.absolute())
     assert spec is not None and spec.loader is not None, "a .py file always has a loader"

@@ -6,7 +6,6 @@ import code
 import linecache
 import sys
 import types
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -68,11 +67,11 @@ def test_a_plan_shows_its_text() -> None:
 
 # ---- where there is no file
 @pytest.fixture
-def module(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Any]]:
+def module(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """The namespace of a `__main__` of its own."""
     made = types.ModuleType("__made_main__")
     monkeypatch.setitem(sys.modules, made.__name__, made)
-    yield vars(made)
+    return vars(made)
 
 
 def check(static: Any) -> None:

@@ -104,20 +104,26 @@ def _is_loop_on_cpu(graph_module: fx.GraphModule, example_inputs: list[Any]) -> 
     return loops and all(v.device.type == "cpu" for v in example_inputs if isinstance(v, torch.Tensor))
 
 
-@functools.cache  # so that the warning is given once
-def _has_cpp_compiler() -> bool:
+def cpp_compiler() -> str | None:
+    """The C++ compiler that Inductor would use; None where there is none."""
     from torch._inductor.cpp_builder import get_cpp_compiler
 
     try:
-        get_cpp_compiler()
+        return get_cpp_compiler()
     except (RuntimeError, OSError):
-        warnings.warn(
-            "backend 'inductor' needs a C++ compiler and none was found (set CXX); programs run with backend 'eager'",
-            RuntimeWarning,
-            stacklevel=2,
-        )
-        return False
-    return True
+        return None
+
+
+@functools.cache  # so that the warning is given once
+def _has_cpp_compiler() -> bool:
+    if cpp_compiler() is not None:
+        return True
+    warnings.warn(
+        "backend 'inductor' needs a C++ compiler and none was found (set CXX); programs run with backend 'eager'",
+        RuntimeWarning,
+        stacklevel=2,
+    )
+    return False
 
 
 def _named(name: str) -> Callable[..., Any]:
