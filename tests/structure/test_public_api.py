@@ -25,6 +25,9 @@ SIGNATURES: dict[str, list[tuple[str, Any, Any]]] = {
         ("cache_size", KEYWORD, 8),
         ("check", KEYWORD, 0),
         ("strict", KEYWORD, False),
+        ("mode", KEYWORD, None),
+        ("options", KEYWORD, None),
+        ("others", inspect.Parameter.VAR_KEYWORD, REQUIRED),  # all of them refused, with what to write instead
     ],
     "symbolic_trace": [
         ("target", ANY, REQUIRED),
@@ -56,6 +59,9 @@ SIGNATURES: dict[str, list[tuple[str, Any, Any]]] = {
         ("max_iterations", KEYWORD, None),
         ("time_limit", KEYWORD, None),
         ("progress", KEYWORD, None),
+        ("input_names", KEYWORD, ()),
+        ("output_names", KEYWORD, ()),
+        ("others", inspect.Parameter.VAR_KEYWORD, REQUIRED),
     ],
     "load": [("path", ANY, REQUIRED), ("native", KEYWORD, False), ("backend", KEYWORD, "eager")],
     "trace": [("fn", ANY, REQUIRED), ("args", ANY, REQUIRED)],

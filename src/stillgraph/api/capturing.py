@@ -11,6 +11,7 @@ from typing import Any, overload
 import torch
 
 from stillgraph.api import later
+from stillgraph.api.conventions import TO_STATIC, refuse_unknown
 from stillgraph.api.partial import NO_WHOLE, Partial, forget, keep, kept_of
 from stillgraph.api.static import Static
 from stillgraph.core.diagnostics import refusal
@@ -23,6 +24,7 @@ from stillgraph.program.sources import Source
 from stillgraph.runtime.calls.bound_function import BoundStaticFunction
 from stillgraph.runtime.calls.static_function import StaticFunction
 from stillgraph.runtime.calls.traced import TracedFunction
+from stillgraph.runtime.native.backends import tuned
 from stillgraph.runtime.native.native import lower
 from stillgraph.runtime.native.tracebacks import presenting
 from stillgraph.trace.code.compiled import is_compiled
@@ -42,6 +44,9 @@ def to_static(
     cache_size: int = 8,
     check: int = 0,
     strict: bool = False,
+    mode: str | None = None,
+    options: Mapping[str, Any] | None = None,
+    **others: Any,
 ) -> Callable[[Any], Any]: ...
 
 
@@ -58,6 +63,9 @@ def to_static(
     cache_size: int = 8,
     check: int = 0,
     strict: bool = False,
+    mode: str | None = None,
+    options: Mapping[str, Any] | None = None,
+    **others: Any,
 ) -> Any: ...
 
 
@@ -73,6 +81,9 @@ def to_static(
     cache_size: int = 8,
     check: int = 0,
     strict: bool = False,
+    mode: str | None = None,
+    options: Mapping[str, Any] | None = None,
+    **others: Any,
 ) -> Any:
     """Make a function or module run as one static program.
 
@@ -96,15 +107,20 @@ def to_static(
         check: how many calls are compared with eager PyTorch before they are made; if any are, so is the first call of
             every program. It is for full graphs. Such a call raises a `CheckError` where they differ, and nothing of
             it has happened then.
+        mode, options: of the backend, as `torch.compile` takes them: ``mode="max-autotune-no-cudagraphs"``,
+            ``options={"max_autotune": True}``.
+        others: refused; the error says what to write for an option of `torch.compile` or `paddle.jit`.
 
     Returns:
         A static function; a module is returned itself, its ``forward`` replaced.
 
     Raises:
         CaptureError: the target is a module that TorchScript compiled, and is to be a full graph.
-        TypeError: the target is not callable, a class or what ``torch.compile`` made; an option has the wrong type.
+        TypeError: the target is not callable, a class or what ``torch.compile`` made; an option has the wrong type, or
+            there is no such option.
         ValueError: an option is out of range, or does not go with ``full_graph``.
     """
+    refuse_unknown(to_static, others, TO_STATIC)
     if target is None:
         return functools.partial(
             to_static,
@@ -117,6 +133,8 @@ def to_static(
             cache_size=cache_size,
             check=check,
             strict=strict,
+            mode=mode,
+            options=options,
         )
     for option, value in (("full_graph", full_graph), ("strict", strict)):
         if not isinstance(value, bool):
@@ -138,10 +156,14 @@ def to_static(
         raise TypeError("to_static takes a function or an instance, not a class; decorate its methods")
     if is_compiled(target):
         raise TypeError('to_static takes what torch.compile was given, not what it made; backend="inductor" compiles')
-    options = Options(unroll_limit, dynamic=dynamic)
     kind = Static if full_graph else functools.partial(Partial, strict=strict)
     make = functools.partial(
-        kind, input_spec=spec, backend=backend, options=options, cache_size=cache_size, check=check
+        kind,
+        input_spec=spec,
+        backend=tuned(backend, mode, options),
+        options=Options(unroll_limit, dynamic=dynamic),
+        cache_size=cache_size,
+        check=check,
     )
     if isinstance(target, torch.nn.Module):
         if full_graph and isinstance(target, torch.jit.ScriptModule):

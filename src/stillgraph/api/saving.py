@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from stillgraph.api.capturing import captured, specs_of
+from stillgraph.api.conventions import SAVE, refuse_unknown
 from stillgraph.api.leaf_writes import not_for_leaves, written_with_gradients
 from stillgraph.api.open_sizes import of_every_size
 from stillgraph.api.static import Static
@@ -52,6 +53,9 @@ def save(
     max_iterations: int | Mapping[int, int] | None = None,
     time_limit: float | None = None,
     progress: bool | None = None,
+    input_names: Sequence[str] = (),
+    output_names: Sequence[str] = (),
+    **others: Any,
 ) -> None:
     """Save a call's program, or those of several calls, as a file that runs without the Python that made it.
 
@@ -81,17 +85,22 @@ def save(
             loop never ends for; by default there is no bound.
         progress: whether a terminal shows what is being done, from the first second on; by default as
             ``STILLGRAPH_LOG=progress`` says.
+        input_names, output_names: of ``.onnx``: names of its inputs and of its results, in order. Those behind the last
+            name keep the names of parameters, keys and variables.
+        others: refused; the error says what to write for an option of `torch.onnx`, `torch.export` or `torch.jit`.
 
     Raises:
         CaptureError: the call cannot become one program, or (`ExportError`) the format cannot express it.
         ValueError: the format is unknown, does not go with the path's suffix, or holds no several entries; an entry's
             name cannot be one; the path is that of the user's own source; ``input_spec`` is longer than the arguments;
             or there is no loop at a line of ``max_iterations``.
-        TypeError: the arguments of several entries are no dicts.
+        TypeError: the arguments of several entries are no dicts, or there is no such option.
         OSError: the file cannot be written.
     """
+    refuse_unknown(save, others, SAVE)
     written = check_destination(path, format, control_flow)
-    wishes = Wishes(prints, assertions, opset, max_iterations, time_limit)
+    names = tuple(input_names), tuple(output_names)
+    wishes = Wishes(prints, assertions, opset, max_iterations, time_limit, *names)
     wishes.check(written)
     with showing(SETTINGS.progress if progress is None else progress):
         if isinstance(target, Mapping):

@@ -20,8 +20,10 @@ from stillgraph.program.program import Program
 from stillgraph.program.sources import Argument
 from stillgraph.report.coverage import Coverage
 from stillgraph.report.coverage import coverage as summed_up
+from stillgraph.runtime.calls import of_program  # noqa: F401  # it says what a program does that is called
 from stillgraph.runtime.calls.static_function import StaticFunction
 from stillgraph.runtime.guards.explaining import failing
+from stillgraph.runtime.native.backends import is_inductor
 from stillgraph.runtime.native.native import lower
 from stillgraph.runtime.native.tracebacks import presenting
 from stillgraph.settings import SETTINGS, enable_to_static
@@ -222,4 +224,4 @@ def _found_by_name(function: Any) -> Any:
 def compile_program(program: Program, compile: Any, backend: Any) -> Callable[..., Sequence[Any]]:
     """A function of a program's inputs: natively, and under Inductor without gradients as one graph."""
     native = lower(program, None if backend == "eager" else compile).run
-    return later.compile_whole(program, compile, native) if backend == "inductor" else native
+    return later.compile_whole(program, compile, native) if is_inductor(backend) else native

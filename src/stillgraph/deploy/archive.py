@@ -87,7 +87,7 @@ def save_program(
             from stillgraph.deploy.onnx.onnx import write_onnx
 
             with located(program):
-                write_onnx(entry, temporary, wishes.opset)
+                write_onnx(entry, temporary, wishes)
         elif write == "aoti":
             write_aoti(entry, temporary)
         else:

@@ -13,7 +13,8 @@ the `FakeTensor`, or the ``SymInt`` / ``SymFloat`` / ``SymBool`` / constant that
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import functools
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from html import escape
 from typing import Any
@@ -21,6 +22,7 @@ from typing import Any
 from torch import fx
 
 from stillgraph.core.diagnostics import Side
+from stillgraph.core.operation import Operation
 from stillgraph.program.effects import DeleteAttribute, Effect
 from stillgraph.program.graphs import regions
 from stillgraph.program.guards import Guard
@@ -69,9 +71,13 @@ class Split:
         return f"'{self.place}' is used once per path{where}: {self.why}"
 
 
+callable_of: Operation[[Program], Callable[..., Any]] = Operation("callable_of")
+"""What runs a program: the runtime says it."""
+
+
 @dataclass(frozen=True)
 class Program:
-    """A captured program. Printed by ``str()``; checked by `program.verify.verify`."""
+    """A captured program. Printed by ``str()``; run by calling it; checked by `program.verify.verify`."""
 
     name: str
     location: Any  # core.location.Location of the function
@@ -87,6 +93,21 @@ class Program:
     passes_by: bool = False  # whether an operation that fails does not tell a block that eager PyTorch tells of it
     dims: Mapping[Source, tuple[Dim | None, ...]] = field(default_factory=dict, compare=False, repr=False)
     record: Record = field(default=Record(), compare=False, repr=False)  # how it was captured
+
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        """Run the program. Nothing is captured; of a method's program, the object is the first argument.
+
+        Args:
+            args, kwargs: given by position and by name as in the call that was captured.
+
+        Raises:
+            ValueError: a guard does not hold, or the arguments are other ones than those of the call.
+        """
+        return self._called(args, kwargs)
+
+    @functools.cached_property
+    def _called(self) -> Callable[..., Any]:
+        return callable_of(self)
 
     @property
     def parameters(self) -> tuple[Input, ...]:

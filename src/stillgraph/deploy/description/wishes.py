@@ -27,6 +27,7 @@ class Wishes:
         opset: of ``.onnx``: the version of ONNX's operators; None for that of `torch.onnx`.
         max_iterations: the most iterations of each loop, or by line of those at this line: the file has no ``while``,
             and fails where a loop wants more. None for loops as they are.
+        input_names, output_names: of ``.onnx``: names of the first inputs and results; the others keep theirs.
         time_limit: the seconds that the program, and then the file, may run on the example call; None for no bound.
     """
 
@@ -35,6 +36,8 @@ class Wishes:
     opset: int | None = None
     max_iterations: int | Mapping[int, int] | None = None
     time_limit: float | None = None
+    input_names: tuple[str, ...] = ()
+    output_names: tuple[str, ...] = ()
 
     def check(self, format: str) -> None:
         """Raise `ValueError` for a choice that there is not."""
@@ -48,6 +51,7 @@ class Wishes:
             raise ValueError(f"opset is a choice for .onnx, not for .{format}")
         if self.opset is not None and (type(self.opset) is not int or self.opset < OLDEST_OPSET):
             raise ValueError(f"opset is the number of a version from {OLDEST_OPSET} on, not {self.opset!r}")
+        self._check_names(format)
         bounds = self.max_iterations
         for bound in bounds.values() if isinstance(bounds, Mapping) else () if bounds is None else (bounds,):
             if type(bound) is not int or bound < 1:
@@ -57,6 +61,17 @@ class Wishes:
         if format == "python" and replace(self, time_limit=None) != Wishes():
             message = "prints, assertions and max_iterations are choices for .pt2 and .onnx"
             raise ValueError(f"{message}; Python source does as the original")
+
+    def _check_names(self, format: str) -> None:
+        for option, names in (("input_names", self.input_names), ("output_names", self.output_names)):
+            if names and format != "onnx":
+                raise ValueError(f"{option} is a choice for .onnx, not for .{format}")
+            if not all(isinstance(name, str) and name for name in names):
+                raise ValueError(f"{option} is a list of names, not {list(names)!r}")
+        both = [*self.input_names, *self.output_names]
+        twice = [name for index, name in enumerate(both) if name in both[:index]]
+        if twice:
+            raise ValueError(f"input_names and output_names: {twice[0]!r} is there twice")
 
     def check_lines(self, programs: Iterable[Program]) -> None:
         """Raise `ValueError` for a bound of loops at a line where none of the programs has one."""

@@ -7,6 +7,7 @@ of the program is inputs and outputs of the file (`onnx_state`); an exception of
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from stillgraph.deploy.description.description import describe
 from stillgraph.deploy.description.entries import Entry
 from stillgraph.deploy.description.one_structure import one_structure
 from stillgraph.deploy.description.signature import values_of
+from stillgraph.deploy.description.wishes import DEFAULT, Wishes
 from stillgraph.deploy.exporting.exported_program import lower
 from stillgraph.deploy.exporting.locating import line_of, operation_in
 from stillgraph.deploy.exporting.packing import Packed, pack
@@ -47,12 +49,13 @@ class _Model:
     written: tuple[Written, ...]
     dims: list[tuple[Dim | None, ...]]
     description: dict[str, Any]
-    opset: int | None
+    wishes: Wishes
 
     def inputs(self) -> list[str]:
         """The names of the inputs, those of state behind the call's."""
         taken = [taken.name for taken in self.packed.signature.taken]
-        return [*taken, *(each.name for each in self.written if each.initial is not None)]
+        names = _named("input_names", taken, self.wishes.input_names)
+        return [*names, *(each.name for each in self.written if each.initial is not None)]
 
     def equal_sizes(self) -> list[naming.Places]:
         """For each output which axis of which input each of its open sizes equals, where that is known."""
@@ -66,11 +69,13 @@ class _Model:
     def outputs(self) -> list[str]:
         """The names of the outputs: results, checks, new values of what is written."""
         checks = onnx_checks.names(self.packed.checks)
-        return [*naming.result_names(self.program), *checks, *(each.output for each in self.written)]
+        results = _named("output_names", naming.result_names(self.program), self.wishes.output_names)
+        return [*results, *checks, *(each.output for each in self.written)]
 
     def metadata(self) -> dict[str, str]:
         state = {each.name: each.output for each in self.written if each.initial is not None}
-        arguments = {each.name: each.output for each in self.written if each.initial is None}
+        given = dict(zip((each.name for each in self.packed.signature.taken), self.inputs()))
+        arguments = {given.get(each.name, each.name): each.output for each in self.written if each.initial is None}
         ranges = {dim.name: [dim.min, dim.max] for dims in self.dims for dim in dims if dim is not None}
         program = {"version": VERSION, "entry": self.description}
         checks = onnx_checks.told(self.packed.checks)
@@ -78,13 +83,35 @@ class _Model:
         return {key: json.dumps(value) for key, value in texts if value} | {KEY: BLANK}
 
 
-def write_onnx(entry: Entry, path: Path, opset: int | None = None) -> None:
+def _named(option: str, names: list[str], wanted: Sequence[str]) -> list[str]:
+    """Names, the first of them replaced by those that the user wants."""
+    if len(wanted) > len(names):
+        raise ValueError(f"{option} has {len(wanted)} names, and the program has {len(names)}: {', '.join(names)}")
+    kept = names[len(wanted) :]
+    if set(wanted) & set(kept):
+        raise ValueError(f"{option}: {min(set(wanted) & set(kept))!r} is the name of another one")
+    return [*wanted, *kept]
+
+
+def _check_names(made: _Model) -> None:
+    """Tell of names that cannot be, before the work.
+
+    Raises:
+        ValueError: there are too many, or one is the name of another input or output.
+    """
+    inputs, outputs = made.inputs(), made.outputs()
+    both = {*made.wishes.output_names} & {*inputs} | {*made.wishes.input_names} & {*outputs}
+    if both:
+        raise ValueError(f"{min(both)!r} cannot be the name of an input and of an output")
+
+
+def write_onnx(entry: Entry, path: Path, wishes: Wishes = DEFAULT) -> None:
     """Write a program and check what was written.
 
     Args:
         entry: the program.
         path: of the file.
-        opset: version of ONNX's operators; by default that of `torch.onnx`.
+        wishes: the version of ONNX's operators, and names.
 
     Where the entry returns its checks they become outputs behind the results, ``check_1`` and so on.
 
@@ -103,7 +130,8 @@ def write_onnx(entry: Entry, path: Path, opset: int | None = None) -> None:
     dims += [()] * (len(packed.examples) - len(dims))
     exported = export(packed.module, packed.examples, packed.dynamic, dims)
     spell_out_numbers(exported.graph_module)
-    made = _Model(program, packed, written, dims, describe(entry, packed), opset)
+    made = _Model(program, packed, written, dims, describe(entry, packed), wishes)
+    _check_names(made)
     _convert(exported, made, path)
     places = {each.name: each.place for each in written}
 
@@ -146,7 +174,7 @@ def _convert(exported: torch.export.ExportedProgram, made: _Model, path: Path) -
         torch.ops.stillgraph.forget_sizes.default: flow.forget_sizes,
         torch.ops.stillgraph.take_sizes_of.default: flow.take_sizes_of,
     }
-    options: dict[str, Any] = {} if made.opset is None else {"opset_version": made.opset}
+    options: dict[str, Any] = {} if made.wishes.opset is None else {"opset_version": made.wishes.opset}
     module = made.packed.module
     try:
         with doing("writing with ONNX's operators", "regions"), quiet(), torch.no_grad(), decomposed_once():
@@ -172,7 +200,7 @@ def _convert(exported: torch.export.ExportedProgram, made: _Model, path: Path) -
         hint = "Save as .pt2, or write this operation with others that ONNX knows."
         message = f"ONNX has no form for {operation_in(error) or 'the program'} (torch.onnx: {summary(_cause(error))})"
         raise refuse("SG402", message, location=location, hint=hint) from error
-    _check(path, model.opset_imports[""], made.opset)
+    _check(path, model.opset_imports[""], made.wishes.opset)
 
 
 def _simplify(model: Any) -> None:

@@ -10,7 +10,8 @@ import difflib
 import functools
 import logging
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, cast
 
 import torch
@@ -26,7 +27,63 @@ Backend = Callable[[fx.GraphModule, list[Any]], Region]
 any_autocast: Callable[[], bool] = torch._C._is_any_autocast_enabled
 
 
-def resolve_backend(backend: str | Callable[..., Any]) -> Backend:
+@dataclass(frozen=True)
+class Tuned:
+    """A backend with what `torch.compile` takes for it as ``mode`` and ``options``."""
+
+    backend: Any
+    mode: str | None
+    options: tuple[tuple[str, Any], ...]
+
+    def keywords(self) -> dict[str, Any]:
+        """What a backend other than Inductor is called with, as `torch.compile` calls it."""
+        found = {"mode": self.mode, "options": dict(self.options)}
+        return {name: value for name, value in found.items() if value}
+
+
+def tuned(backend: Any, mode: str | None, options: Mapping[str, Any] | None) -> Any:
+    """A backend, with its mode and options where there are some.
+
+    Raises:
+        TypeError: they are not of the right type, or the backend has none.
+        ValueError: Inductor has no such mode or option, or it records CUDA graphs.
+    """
+    if mode is None and options is None:
+        return backend
+    if not (mode is None or isinstance(mode, str)):
+        raise TypeError(f"mode is a name, not {mode!r}")
+    if not (options is None or isinstance(options, Mapping)):
+        raise TypeError(f"options is a dict, not {options!r}")
+    if backend == "eager":
+        raise TypeError("mode and options are for a backend that compiles, and 'eager' does not")
+    made = Tuned(backend, mode, tuple((options or {}).items()))
+    if is_inductor(made):
+        _patches(made)
+    return made
+
+
+def is_inductor(backend: Any) -> bool:
+    """Whether a backend is torch's own, tuned or not."""
+    return (backend.backend if isinstance(backend, Tuned) else backend) == "inductor"
+
+
+def _patches(backend: Tuned) -> dict[str, Any]:
+    from torch._inductor import list_mode_options
+
+    options, modes = dict(backend.options), {"default": {}, **list_mode_options()}
+    if backend.mode not in (None, *modes):
+        raise ValueError(f"Inductor has no mode {backend.mode!r}; it has {', '.join(modes)}")
+    wanted = {**modes[backend.mode or "default"], **options}
+    if wanted.get("triton.cudagraphs"):
+        instead = 'mode="max-autotune-no-cudagraphs" tunes without them'
+        raise ValueError(f"a program with branches and loops is not recorded as a CUDA graph; {instead}")
+    try:  # torch has no public way to have options checked
+        return dict(torch._TorchCompileInductorWrapper(None, wanted or None, False).config)
+    except RuntimeError as error:
+        raise ValueError(str(error).partition(", known options")[0]) from None
+
+
+def resolve_backend(backend: str | Callable[..., Any] | Tuned) -> Backend:
     """Find a compiler for regions.
 
     Args:
@@ -44,6 +101,8 @@ def resolve_backend(backend: str | Callable[..., Any]) -> Backend:
     """
     if backend == "eager":
         return _eager
+    if isinstance(backend, Tuned):
+        return _resolve_tuned(backend)
     if backend == "inductor":
         return functools.partial(_varied, _or_as_it_stands(_inductor))
     if isinstance(backend, str):
@@ -51,6 +110,17 @@ def resolve_backend(backend: str | Callable[..., Any]) -> Backend:
     if callable(backend):
         return functools.partial(_varied, backend)
     raise TypeError(f"a backend is a name or a callable, not {type(backend).__qualname__}")
+
+
+def _resolve_tuned(backend: Tuned) -> Backend:
+    if is_inductor(backend):
+        compiler = functools.partial(_inductor, given=_patches(backend))
+        return functools.partial(_varied, _or_as_it_stands(compiler))
+    if isinstance(backend.backend, str):
+        compiler = functools.partial(_named(backend.backend), **backend.keywords())
+        return functools.partial(_varied, _or_as_it_stands(compiler))
+    resolve_backend(backend.backend)  # tells what is no backend
+    return functools.partial(_varied, functools.partial(backend.backend, **backend.keywords()))
 
 
 def _eager(graph_module: fx.GraphModule, example_inputs: list[Any]) -> Region:
@@ -85,16 +155,19 @@ def _or_as_it_stands(compiler: Callable[..., Any]) -> Backend:
     return compile
 
 
-def _inductor(graph_module: fx.GraphModule, example_inputs: list[Any]) -> Callable[..., Any]:
+def _inductor(
+    graph_module: fx.GraphModule, example_inputs: list[Any], given: Mapping[str, Any] | None = None
+) -> Callable[..., Any]:
     if not _has_cpp_compiler():
         return _eager(graph_module, example_inputs)
     from torch._inductor.compile_fx import compile_fx
 
     # Inductor's own generator draws other numbers than eager, from a state of its own.
-    patches = {"fallback_random": True}
+    patches: dict[str, Any] = {"fallback_random": True}
     # Inductor's Python wrapper spends more on an iteration of a loop than a small body takes; its C++ wrapper does not.
     if _is_loop_on_cpu(graph_module, example_inputs):
         patches["cpp_wrapper"] = True
+    patches |= given or {}
     compiled: Any = compile_fx(graph_module, example_inputs, config_patches=patches)
     return cast(Region, compiled)
 
