@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -51,6 +52,8 @@ INFIX = {
     operator.is_: "is",
 }
 _WIDTH = 72
+_SAME = re.compile(r"(\w+) == \1")
+_SYMBOL = re.compile(r"\bs\d+\b")
 _COND, _WHILE = torch.ops.higher_order.cond, torch.ops.higher_order.while_loop
 _MANY = (_COND, _WHILE, recursion, recurse, try_, checkpointed, rerouted)  # they give several values
 
@@ -70,7 +73,34 @@ def render(program: Program) -> str:
         lines.append("guards   " + "; ".join(guards))
     lines += _region(program.graph, "  ")
     lines += [f"  effect {effect}" for effect in program.effects]
-    return "\n".join(lines)
+    words = size_words(program)
+    return "\n".join(_worded(line, words) for line in lines) if words else "\n".join(lines)
+
+
+def size_words(program: Program) -> dict[str, str]:
+    """A word for each open size of an input: its name where it was declared with one, or the argument and its axis."""
+    words: dict[str, str] = {}
+    taken = {node.name for region in program.regions for node in region.graph.nodes}
+    for given in program.inputs:
+        declared = program.dims.get(given.source, ())
+        for axis, size in enumerate(given.value.shape if isinstance(given.value, torch.Tensor) else ()):
+            dim = declared[axis] if axis < len(declared) else None
+            if _SYMBOL.fullmatch(str(size)) and (dim is not None or str(size) not in words):
+                word = f"{given.name}_dim_{axis}" if dim is None else dim.name
+                words[str(size)] = word if word not in taken else f"{word}_size"
+    return {symbol: word for symbol, word in words.items() if symbol not in taken}
+
+
+def in_words(text: str, words: Mapping[str, str]) -> str:
+    """A text with the words of `size_words` for the symbols of sizes."""
+    return _SYMBOL.sub(lambda found: words.get(found[0], found[0]), text) if words else text
+
+
+def _worded(line: str, words: Mapping[str, str]) -> str:
+    text, gap, place = line.rpartition("  ")
+    if gap and re.fullmatch(r"\S.*:\d+", place):
+        return _with_place(in_words(text.rstrip(), words), place)
+    return in_words(line, words)
 
 
 def _value(argument: Any) -> Any:
@@ -125,6 +155,9 @@ def guard_texts(program: Program) -> list[str]:
             shown.append(text)
     if training:
         shown.append("training is " + "/".join("on" if t else "off" for t in sorted(training)))
+    words = size_words(program)
+    told = (in_words(text, words) for text in shown)
+    shown = [text for text in told if not _SAME.fullmatch(text)]  # that dimensions of one name have one size
     return list(dict.fromkeys(shown))  # what is guarded as an argument and as what was read is told once
 
 

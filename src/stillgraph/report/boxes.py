@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from torch import fx
@@ -14,7 +14,7 @@ from stillgraph.program.context import Context
 from stillgraph.program.graphs import arguments
 from stillgraph.program.guards import ModeGuard
 from stillgraph.program.operations import checkpointed
-from stillgraph.program.printer import expression, is_part, type_text
+from stillgraph.program.printer import expression, in_words, is_part, size_words, type_text
 from stillgraph.program.program import Program
 
 
@@ -125,7 +125,19 @@ def boxes(program: Program, visits: Sequence[int | None] | None = None) -> tuple
             kinds[block.number] = _kinds(block, kinds[block.parent.number])
         count = visits[block.number] if visits is not None and block.number < len(visits) else None
         made.append(_box(block, kinds[block.number], children, count, entry))
+    words = size_words(program)
+    made = [_worded(box, words) for box in made] if words else made
     return tuple(sorted(made, key=lambda box: box.number))
+
+
+def _worded(box: Box, words: Mapping[str, str]) -> Box:
+    """A box with words for open sizes in the types of its values."""
+
+    def told(values: Sequence[Value]) -> tuple[Value, ...]:
+        return tuple(replace(value, type=in_words(value.type, words)) for value in values)
+
+    operations = tuple(replace(each, outputs=told(each.outputs)) for each in box.operations)
+    return replace(box, inputs=told(box.inputs), operations=operations)
 
 
 def place_of(location: Location | None) -> Place | None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -99,3 +100,23 @@ def test_a_constant_that_a_loop_carries() -> None:
     assert "'done' or 'step'" in text.splitlines()[0]
     assert "x_1, status = while (x = add, status = return_value)" in text
     assert "test eq = status == 0" in text
+
+
+# ---- sizes in words
+def test_open_sizes_have_words() -> None:
+    batch = sg.Dim("batch")
+    spec = [sg.InputSpec([batch, None]), sg.InputSpec([batch])]
+    given = (torch.ones(4, 3), torch.ones(4))
+    text = str(sg.export(lambda x, y: x * y[:, None] if x.sum() > 0 else x, given, input_spec=spec))
+    assert "(x: f32[batch, x_dim_1], y: f32[batch])" in text
+    assert "x_dim_1 != 1" in text
+    assert not re.search(r"\bs\d+\b", text)
+
+
+def test_a_variable_that_is_called_like_a_size_keeps_its_name() -> None:
+    def f(x: torch.Tensor) -> torch.Tensor:
+        s1 = x.sum()
+        return x * s1 if s1 > 0 else x
+
+    text = str(sg.export(f, (torch.ones(4),), input_spec=[sg.InputSpec([None])]))
+    assert "(x: f32[x_dim_0]) -> f32[x_dim_0]" in text

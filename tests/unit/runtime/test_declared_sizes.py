@@ -94,7 +94,7 @@ def test_without_a_full_graph_it_is_a_warning() -> None:
 def test_a_miss_tells_which_sizes_differ() -> None:
     target = static(one_of_them)
     target(torch.ones(5), torch.ones(5))
-    assert "n_0 == n_1 should hold" in str(target.explain_miss(torch.ones(4), torch.ones(5)))
+    assert "x.shape[0] == y.shape[0] should hold" in str(target.explain_miss(torch.ones(4), torch.ones(5)))
 
 
 def test_an_example_of_two_sizes_is_not_saved(tmp_path: Any) -> None:

@@ -323,7 +323,7 @@ def test_what_a_reference_refers_to() -> None:
             "but is Tensor float32[3, 4] on cpu with strides (1, 3)",
         ),
         (tensor_guard(X, BASE), 1, "args[0] should be Tensor float32[3, 4] on cpu, but is 1"),
-        (SizeGuard("s0 > 2", (("s0", X, 0),)), BASE[:1], "s0 > 2 should hold, but s0 (size 0 of args[0]) is 1"),
+        (SizeGuard("s0 > 2", (("s0", X, 0),)), BASE[:1], "args[0].shape[0] > 2 should hold, but args[0].shape[0] is 1"),
         (
             IdentityGuard(X, function),
             len,

@@ -73,8 +73,9 @@ class OfSizes(Kind[SizeGuard]):
         found = {name: _size(read(source), dim) for name, source, dim in guard.sizes}
         if eval(guard.expression, {"math": math}, found):
             return None
-        values = ", ".join(f"{name} ({_told(dim)} of {source}) is {found[name]}" for name, source, dim in guard.sizes)
-        return f"{guard.expression} should hold, but {values}"
+        words = {name: _told(source, dim) for name, source, dim in guard.sizes}
+        values = ", ".join(f"{word} is {found[name]}" for name, word in words.items())
+        return f"{_renamed(guard.expression, words)} should hold, but {values}"
 
 
 def _size_of(dim: int) -> str:
@@ -87,8 +88,8 @@ def _size(tensor: Any, dim: int) -> int:
     return found
 
 
-def _told(dim: int) -> str:
-    return f"size {dim}" if dim >= 0 else f"stride {~dim}"
+def _told(source: Source, dim: int) -> str:
+    return f"{source}.shape[{dim}]" if dim >= 0 else f"{source}.stride({~dim})"
 
 
 class _Renamer(ast.NodeTransformer):
