@@ -1,6 +1,7 @@
 """Hugging Face's `generate()`, untouched, as one program: prefill, the decoding loop, its cache and when it stops.
 
-Run with ``python examples/generate.py`` (about a minute); it writes ``generate.pt2`` to the working folder.
+Run with ``python examples/generate.py`` (about two minutes); it writes ``generate.pt2`` and ``generate.onnx`` to the
+working folder.
 """
 
 import torch
@@ -33,11 +34,13 @@ def main() -> None:
         assert torch.equal(static(ids), generate(ids))
     print(f"{len(static.programs)} program for {len(others)} shapes")
 
-    sg.save(generate, "generate.pt2", args=(others[0],), input_spec=sizes)
-    loaded = sg.load("generate.pt2")
-    for ids in others:
-        assert torch.equal(loaded(ids), generate(ids))
-    print("generate.pt2 gives the same tokens, in a process without transformers as well")
+    program = sg.export(generate, (others[0],), input_spec=sizes)
+    for file in ("generate.pt2", "generate.onnx"):
+        sg.save(program, file, args=(others[0],))
+        loaded = sg.load(file)
+        for ids in others:
+            assert torch.equal(loaded(ids), generate(ids))
+        print(f"{file} gives the same tokens, in a process without transformers as well")
 
 
 if __name__ == "__main__":
