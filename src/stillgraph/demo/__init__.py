@@ -39,7 +39,7 @@ class Part:
 
 PARTS = (
     Part("bert", "BERT", "a training step with the gradient of every parameter", ("transformers",)),
-    Part("generate", "generate()", "transformers' own decoding, run from a .pt2 file and an .onnx file", ("transformers",)),
+    Part("generate", "generate()", "transformers' own decoding, run from a .pt2 and an .onnx file", ("transformers",)),
     Part(
         "gpt2",
         "GPT-2",
@@ -47,7 +47,7 @@ PARTS = (
         ("transformers", "onnx", "onnxscript", "onnxruntime"),
     ),
     Part("early_exit", "early exit", "a return inside the loop over layers, under Inductor"),
-    Part("solver", "fixed point", "a loop to a tolerance, run from a .pt2 file and an .onnx file"),
+    Part("solver", "fixed point", "a loop to a tolerance, run from a .pt2 and an .onnx file"),
 )
 
 

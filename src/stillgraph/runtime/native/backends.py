@@ -64,7 +64,7 @@ def tuned(backend: Any, mode: str | None, options: Mapping[str, Any] | None) -> 
 
 def is_inductor(backend: Any) -> bool:
     """Whether a backend is torch's own, tuned or not."""
-    return (backend.backend if isinstance(backend, Tuned) else backend) == "inductor"
+    return bool((backend.backend if isinstance(backend, Tuned) else backend) == "inductor")
 
 
 def _patches(backend: Tuned) -> dict[str, Any]:
