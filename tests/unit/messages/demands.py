@@ -180,21 +180,6 @@ def looked_for_in_a_loop(x: Tensor) -> Any:
 
 
 @refused("SG301", X)
-def the_least_pair(x: Tensor) -> Any:
-    best, where = min((each.item(), i) for i, each in enumerate(x))
-    return best * where
-
-
-@mends(the_least_pair, X)
-def the_least_by_a_loop(x: Tensor) -> Any:
-    best, where = x[0].item(), 0
-    for i, each in enumerate(x.tolist()):
-        if each < best:
-            best, where = each, i
-    return best * where
-
-
-@refused("SG301", X)
 def a_mean_of_numbers(x: Tensor) -> Any:
     return x * statistics.mean(x.tolist())
 
@@ -242,8 +227,3 @@ def a_percentile_by_numpy(x: Tensor) -> Any:
 @mends(a_percentile_by_numpy, X)
 def a_quantile_by_torch(x: Tensor) -> Any:
     return x * torch.quantile(x, 50 / 100)
-
-
-@refused("SG310", X)
-def interpolated_by_numpy(x: Tensor) -> Any:
-    return x * np.interp(0.5, [0.0, 1.0], x.numpy()[:2])

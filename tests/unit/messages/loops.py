@@ -78,18 +78,6 @@ def a_name_that_is_not_there(x: Tensor) -> Any:
 
 
 @refused("SG209", X)
-def the_rest_of_a_function_it_calls(x: Tensor) -> Any:
-    def of_either_kind(x: Tensor) -> Any:
-        y: Any = {"a": x}
-        if x.sum() > 0:
-            y = [x, x]
-        z = 1
-        return y.sum() * z
-
-    return of_either_kind(x)
-
-
-@refused("SG209", X)
 def a_tensor_is_no_text(x: Tensor) -> Any:
     if x.sum() > 5:
         print(", ".join([x]))  # type: ignore[list-item]  # the user's mistake

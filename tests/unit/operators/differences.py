@@ -24,6 +24,7 @@ DIFFERENCES: dict[tuple[str, str, str], str] = {
     ("test_consumers", "test_what_only_the_run_decides_is_taken_one_by_one", "unlike"): _LEADS_ANYWHERE,
     ("test_protected", "test_refused", "its_message-SG301"): "the text of an exception is refused as a text",
     ("test_protected", "test_refused", "which_of_the_call-SG301"): _NOT_REFUSED,
+    ("test_texts_of_exceptions", "test_what_is_refused", "raised_on_a_path"): _NOT_REFUSED,
     ("test_protected", "test_refused", "equal_to_one_of_the_call-SG301"): _NOT_REFUSED,
     ("test_protected", "test_refused", "for_a_chosen_class-SG203"): _NOT_REFUSED,
     ("test_debugging", "test_a_tracer_sees_every_line", ""): _DEBUGGERS,

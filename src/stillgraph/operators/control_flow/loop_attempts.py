@@ -8,6 +8,7 @@ from typing import Any
 
 from stillgraph.core.diagnostics import CaptureError, Refusal, refuse
 from stillgraph.operators.conditions.branches import Block
+from stillgraph.program.facts.size_facts import Undo
 from stillgraph.program.types import JoinFailure
 from stillgraph.trace.capture.session import Session
 from stillgraph.trace.code.frames import here
@@ -66,6 +67,7 @@ class Context:
             capture.memory.as_now(locals_of_users(capture)),
             journal.midway.copy(),
             dict(capture.stale),
+            Undo(capture.symbolic.shape_env),
         )
 
 
@@ -83,6 +85,7 @@ class Checkpoint:
     held: list[Held]
     midway: Midway
     stale: dict[int, tuple[Any, str]]
+    sizes: Undo
 
     def rollback(self) -> None:
         """Undo everything that was written and recorded since.
@@ -106,6 +109,7 @@ class Checkpoint:
         del self.session.splits[self.splits :]
         self.session.watch.forget(self.decisions)
         del self.session.deductions.learned[self.learned :]
+        self.sizes.all_but_guards()
 
 
 class Unstageable(Exception):

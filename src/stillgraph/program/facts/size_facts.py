@@ -106,6 +106,10 @@ class Undo:
         self._known.restore(self.environment)
         del self.environment.guards[self._asked :]
 
+    def all_but_guards(self) -> None:
+        """Know what was known before; what was asked of the sizes of inputs stays asked."""
+        self._known.restore(self.environment)
+
     def redoing(self) -> Callable[[], None]:
         """What has all that is learned by now known once more, after it was forgotten: torch would not ask again."""
         known, guards = _Known.of(self.environment), self.environment.guards[self._asked :]
