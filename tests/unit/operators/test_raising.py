@@ -41,7 +41,8 @@ count = 0
 
 
 def test_globals_and_closures() -> None:
-    total = 0
+    global count
+    count = total = 0
 
     def step(x: Tensor) -> Tensor:
         global count
