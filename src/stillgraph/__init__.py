@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         set_verbosity,
     )
     from stillgraph.api.saving import load, save
+    from stillgraph.api.vmap import vmap
     from stillgraph.core.diagnostics import (
         CaptureError,
         CheckError,
@@ -54,6 +55,7 @@ __all__ = [
     "symbolic_trace",
     "to_static",
     "trace",
+    "vmap",
 ]
 
 _HOMES = {
@@ -80,6 +82,7 @@ _HOMES = {
     "symbolic_trace": "stillgraph.api.capturing",
     "to_static": "stillgraph.api.capturing",
     "trace": "stillgraph.api.capturing",
+    "vmap": "stillgraph.api.vmap",
 }
 __getattr__ = imported_when_asked(__name__, _HOMES)
 

@@ -189,6 +189,18 @@ _ALL = (
         "numpy on a staged tensor is done by torch's numpy layer, which does not have this or gives another result.",
         "Write it with torch's operations, or call numpy outside the static function.",
     ),
+    Reason(
+        "SG311",
+        "effect for many lanes",
+        "A function that is called for many lanes at once has an effect, which would not be what a loop over them has.",
+        "Return what is to be kept, and print or write it outside; or loop over the lanes.",
+    ),
+    Reason(
+        "SG312",
+        "lanes give different results",
+        "The lanes of a batched call return what is no tensor, or tensors that cannot be stacked.",
+        "Return tensors of one shape and dtype from every path: pad what differs in length.",
+    ),
     # ---- SG4xx: deploy
     Reason(
         "SG401",

@@ -118,7 +118,7 @@ class _Interpretation:
 
     def _computed(self, region: fx.GraphModule, node: fx.Node, values: dict[fx.Node, Any], frame: _Frame) -> Any:
         if node.op == "get_attr":
-            return _attribute(region, str(node.target))
+            return attribute(region, str(node.target))
         with self._modes_of(node, frame), _naming(node):
             args = tuple(_value(each, values) for each in arguments(node))
             keywords = {name: _value(each, values) for name, each in node.kwargs.items()}
@@ -241,7 +241,8 @@ def _value(given: Any, values: dict[fx.Node, Any]) -> Any:
     return given
 
 
-def _attribute(region: fx.GraphModule, path: str) -> Any:
+def attribute(region: fx.GraphModule, path: str) -> Any:
+    """What a ``get_attr`` node of a region stands for."""
     found: Any = region
     for name in path.split("."):
         found = getattr(found, name)

@@ -5,7 +5,7 @@ import re
 import threading
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from stillgraph.core.logs import log
@@ -17,6 +17,7 @@ from stillgraph.runtime.calls import growing
 from stillgraph.runtime.calls.advice import advice
 from stillgraph.runtime.guards.checking import Check
 from stillgraph.runtime.guards.explaining import failures
+from stillgraph.runtime.native.native import lower
 from stillgraph.runtime.native.results import Finish, compile_result
 from stillgraph.runtime.native.so_far import found_in
 
@@ -59,6 +60,15 @@ class CapturedCall:
     used: int = 0
     reason: str = ""
     checked: bool = False  # against eager PyTorch
+    batched: Any = None  # the program for many lanes, a `batched.runner.Batched`, once there is one
+    _uncompiled: CapturedCall | None = None
+
+    def uncompiled(self) -> CapturedCall:
+        """The same, running PyTorch's operators as they are."""
+        if self._uncompiled is None:
+            run = lower(self.program, None).run
+            self._uncompiled = replace(self, run=run, settled=None)
+        return self._uncompiled
 
     @property
     def visits(self) -> list[int] | None:

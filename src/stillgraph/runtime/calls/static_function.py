@@ -11,6 +11,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import Any, ClassVar, Generic, ParamSpec, TypeVar, cast
 
+from torch._C import _are_functorch_transforms_active as are_transforms_active
 from torch.compiler import is_compiling
 
 from stillgraph.core.collector import waiting_collector
@@ -20,6 +21,7 @@ from stillgraph.core.logs import is_logged, log
 from stillgraph.core.lookup import stated, stated_signature
 from stillgraph.core.raised import line_that_raised
 from stillgraph.program.program import Program
+from stillgraph.runtime.calls import later
 from stillgraph.runtime.calls.bound_function import BoundStaticFunction
 from stillgraph.runtime.calls.cache import CacheInfo, CapturedCall, ProgramCache, call_structure
 from stillgraph.runtime.calls.captures import Captures
@@ -72,14 +74,12 @@ class StaticFunction(Generic[P, R]):
         Args:
             original: the function, or a ``staticmethod`` or ``classmethod`` of one.
             capture: makes the program of a call ``(args, kwargs)``, without lasting effects.
-            compile_program: makes a function of the program's inputs that returns its outputs, given a compiler of
-                regions.
+            compile_program: makes a function from a program's inputs to its outputs, given a compiler of regions.
             backend: what compiles regions (see `runtime.backends.resolve_backend`).
             cache_size: how many programs are kept.
             is_capturing: whether this thread is capturing; then the original is called, to be captured with the rest.
             is_enabled: the global switch; when off, the original is called.
-            check: how many calls are compared with eager PyTorch before they are made; if any are, so is the first call
-                of every program.
+            check: how many calls are compared with eager before they are made, and each program's first one if any is.
             originals: a block in which the global switch is off.
 
         Raises:
@@ -129,6 +129,8 @@ class StaticFunction(Generic[P, R]):
         try:
             if self._rolled_back or not self._is_enabled():
                 return self._function(*args, **kwargs)
+            if are_transforms_active():
+                return cast(R, later.call_transformed(self._name, self, self._run, args, kwargs))
             captures = self.captures
             while True:
                 version = captures.version if not captures.version & 1 else captures.settled()
@@ -219,6 +221,10 @@ class StaticFunction(Generic[P, R]):
                 return call.finish(outputs, args, kwargs)
         log("runtime", "repeated", f"{self._name} is called in plain PyTorch, for it fails: {why}", function=self._name)
         return (original or self._function)(*args, **kwargs)
+
+    def captured(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[CapturedCall, tuple[Any, ...]]:
+        """The program of a call with the functions that run it, captured if need be, and its inputs."""
+        return self._cache.find(args, kwargs) or self._captured(args, kwargs)
 
     def _captured(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[CapturedCall, tuple[Any, ...]]:
         """Capture a call that no program fits, unless another thread just did."""
@@ -339,8 +345,7 @@ class StaticFunction(Generic[P, R]):
     def visits(self) -> tuple[tuple[int, ...] | None, ...]:
         """For each of `programs`, how often each of its regions began, by `program.blocks.Block.number`.
 
-        Of a loop's test it is how often the loop was reached. None stands for a program that does not count: one that
-        runs as one compiled graph.
+        Of a loop's test it is how often the loop was reached. None stands for one that runs as one compiled graph.
         """
         return tuple(None if call.visits is None else tuple(call.visits) for call in self._cache.calls)
 
