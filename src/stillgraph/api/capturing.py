@@ -136,21 +136,7 @@ def to_static(
             mode=mode,
             options=options,
         )
-    for option, value in (("full_graph", full_graph), ("strict", strict)):
-        if not isinstance(value, bool):
-            raise TypeError(f"to_static: {option} is True or False, not {value!r}")
-    if not (dynamic is None or isinstance(dynamic, bool)):
-        raise TypeError(f"to_static: dynamic is True, False or None, not {dynamic!r}")
-    if strict and full_graph:
-        raise ValueError("to_static: strict is for full_graph=False; a full graph is strict anyway")
-    if not isinstance(unroll_limit, int) or unroll_limit < 0:
-        raise ValueError(f"to_static: unroll_limit is a number of iterations, not {unroll_limit!r}")
-    if not isinstance(cache_size, int):
-        raise TypeError(f"to_static: cache_size is a number of programs, not {cache_size!r}")
-    if not isinstance(check, int) or isinstance(check, bool) or check < 0:
-        raise TypeError(f"to_static: check is a number of calls, not {check!r}")
-    if check and not full_graph:
-        raise ValueError(f"to_static: check is for full graphs. {NO_WHOLE}")
+    _check_options(full_graph, strict, dynamic, unroll_limit, cache_size, check)
     spec = specs_of(input_spec, dynamic_shapes)
     if isinstance(target, type):
         raise TypeError("to_static takes a function or an instance, not a class; decorate its methods")
@@ -172,6 +158,29 @@ def to_static(
     if isinstance(target, (MethodType, BoundStaticFunction)):
         return BoundStaticFunction(make(target.__func__), target.__self__)
     return make(target)
+
+
+def _check_options(full_graph: Any, strict: Any, dynamic: Any, unroll_limit: Any, cache_size: Any, check: Any) -> None:
+    """Refuse options of `to_static` that are of the wrong type, out of range, or do not go together.
+
+    Raises:
+        TypeError, ValueError: one is.
+    """
+    for option, value in (("full_graph", full_graph), ("strict", strict)):
+        if not isinstance(value, bool):
+            raise TypeError(f"to_static: {option} is True or False, not {value!r}")
+    if not (dynamic is None or isinstance(dynamic, bool)):
+        raise TypeError(f"to_static: dynamic is True, False or None, not {dynamic!r}")
+    if strict and full_graph:
+        raise ValueError("to_static: strict is for full_graph=False; a full graph is strict anyway")
+    if not isinstance(unroll_limit, int) or unroll_limit < 0:
+        raise ValueError(f"to_static: unroll_limit is a number of iterations, not {unroll_limit!r}")
+    if not isinstance(cache_size, int):
+        raise TypeError(f"to_static: cache_size is a number of programs, not {cache_size!r}")
+    if not isinstance(check, int) or isinstance(check, bool) or check < 0:
+        raise TypeError(f"to_static: check is a number of calls, not {check!r}")
+    if check and not full_graph:
+        raise ValueError(f"to_static: check is for full graphs. {NO_WHOLE}")
 
 
 def symbolic_trace(

@@ -53,7 +53,7 @@ def _versions() -> list[Finding]:
     python = f"{platform.python_version()} ({platform.system()} {platform.machine()}, {os.cpu_count()} cores)"
     found = [
         Finding("stillgraph", sg.__version__),
-        Finding("Python", f"{python}{_support('Python', sys.version_info[:2], (3, 11), (3, 13))}"),
+        Finding("Python", f"{python}{_support('Python', _release(platform.python_version()), (3, 11), (3, 13))}"),
         Finding("torch", f"{torch.__version__}{_support('torch', _release(torch.__version__), (2, 11), (2, 14))}"),
         Finding("accelerator", _accelerator()),
         Finding("C++ compiler", cpp_compiler() or "none: the backend 'inductor' runs as 'eager'"),

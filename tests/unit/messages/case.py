@@ -97,6 +97,15 @@ def refused(code: str, *args: Any, **options: Any) -> Callable[[Any], Any]:
     return register
 
 
+def refused_for_lanes(code: str, *args: Any) -> Callable[[Any], Any]:
+    """Register a function that is refused when it is called for many lanes at once."""
+
+    def register(target: Any) -> Any:
+        return _register(target, code, lambda: sg.vmap(target)(*args))
+
+    return register
+
+
 def not_saved(code: str, suffix: str, *args: Any) -> Callable[[Any], Any]:
     """Register a function that runs, and cannot be saved in the format of a suffix."""
 

@@ -17,11 +17,11 @@ from torch import distributed
 import stillgraph as sg
 from stillgraph.core.reasons import REASONS
 from tests.cases.compare import assert_same
-from tests.unit.messages import checks, containers, demands, files, joins, loops, outside, run_time
+from tests.unit.messages import checks, containers, demands, files, joins, lanes, loops, outside, run_time
 from tests.unit.messages.case import MENDED, ROOT, Case, cases_of
 
 GOLDEN = ROOT / "tests" / "golden" / "messages"
-_MODULES = (checks, containers, demands, files, joins, loops, outside, run_time)
+_MODULES = (checks, containers, demands, files, joins, lanes, loops, outside, run_time)
 CASES = [case for module in _MODULES for case in cases_of(module.__name__.rpartition(".")[2])]
 
 WITHOUT_A_MESSAGE = {

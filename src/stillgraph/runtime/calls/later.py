@@ -11,4 +11,5 @@ if TYPE_CHECKING:
 
 __all__ = ["call_transformed"]
 
-__getattr__ = imported_when_asked(__name__, {"call_transformed": "stillgraph.runtime.calls.transformed"})
+_HOMES = {"call_transformed": "stillgraph.runtime.calls.transformed"}
+__getattr__ = imported_when_asked(__name__, _HOMES)

@@ -100,9 +100,7 @@ class StaticFunction(Generic[P, R]):
         self._name: str = stated(function, "__qualname__", type(function).__qualname__)
         self._cache = ProgramCache(self._name, cache_size, _positional(function))
         self._failed = FailedCaptures()
-        self._shadow = ShadowCheck(
-            self._name, function, self._backend, self._compiled, self._run, originals
-        )
+        self._shadow = ShadowCheck(self._name, function, self._backend, self._compiled, self._run, originals)
         self._check = check
         self._checked = 0
         self._rolled_back = False
@@ -189,11 +187,7 @@ class StaticFunction(Generic[P, R]):
         warnings.warn(f"{error}\n  The call was made in plain PyTorch.", RuntimeWarning, stacklevel=4)
 
     def _run(
-        self,
-        call: CapturedCall,
-        inputs: tuple[Any, ...],
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
+        self, call: CapturedCall, inputs: tuple[Any, ...], args: tuple[Any, ...], kwargs: dict[str, Any],
         original: Callable[..., R] | None = None,
     ) -> Any:
         """Run a program and carry out its effects; what fails half way is called in plain PyTorch where it may be."""
