@@ -199,6 +199,32 @@ def test_a_number_of_the_run_beside_numpy(name: str, kind: Any) -> None:
     assert len(static.programs) == 1
 
 
+class Metres(np.float64):
+    def __mul__(self, other: Any) -> Any:
+        return "metres"
+
+
+OF_OTHER_KINDS = {
+    "masked": np.ma.masked_less(W, 1.5),
+    "few bits": np.float16(2),
+    "objects": W.astype(object),
+    "derived": W.view(type("Derived", (np.ndarray,), {})),
+}
+
+
+@pytest.mark.parametrize("name", OF_OTHER_KINDS)
+@pytest.mark.parametrize("use", [lambda array, n: array * n, lambda array, n: n - array, np.maximum])
+def test_arrays_and_scalars_of_other_kinds_are_refused(name: str, use: Any) -> None:
+    error = refusal(lambda x: use(OF_OTHER_KINDS[name], x.sum().item()), P)
+    assert error.reason.code == "SG301"
+
+
+def test_a_scalar_of_a_class_of_the_users_answers_itself() -> None:
+    static = sg.to_static(lambda x: Metres(2.0) * x.sum().item(), backend="eager")
+    assert static(P) == "metres"
+    assert refusal(lambda x: x.sum().item() - Metres(2.0), P).reason.code == "SG301"
+
+
 def test_a_flag_of_the_run_alone_is_not_computed_with_by_numpy() -> None:
     error = refusal(lambda x: np.sqrt(bool(x.sum() > 0)), P)  # numpy: in half precision
     assert error.reason.code == "SG301"

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from stillgraph.core.lookup import is_exactly
 from stillgraph.trace.torch_rules.number_results import refuse_mixed
 from stillgraph.trace.values.arrays import StagedArray, call_numpy
 from stillgraph.trace.values.beside_arrays import number_in_dtype
-from stillgraph.trace.values.numbers import StagedNumber, is_mixed, is_number, kind_of
+from stillgraph.trace.values.numbers import StagedNumber, is_mixed, is_number, is_of_numpy, kind_of
 from stillgraph.trace.values.numpy_functions import is_array
 
 if TYPE_CHECKING:
@@ -93,11 +94,19 @@ def numpy_operation(recorder: Recorder, function: Any, operands: tuple[Any, ...]
 
 
 def _staged_array(recorder: Recorder, value: Any) -> Any:
-    """What stands for an array or scalar of numpy's that is known; any other value as it is."""
+    """What stands for an array or scalar of numpy's that is known; any other value as it is.
+
+    Raises:
+        TypeError: it is of a class derived from numpy's, such as a matrix or masked array; or torch has no such dtype.
+    """
     numpy: Any = sys.modules["numpy"]
-    if isinstance(value, numpy.generic):
+    if isinstance(value, numpy.generic) and type(value) is value.dtype.type:
         return StagedArray(torch.as_tensor(value).clone(), True)
-    return StagedArray(of_array(recorder, torch.from_numpy, value)) if is_array(value) else value
+    if is_exactly(value, (numpy.ndarray,)):
+        return StagedArray(of_array(recorder, torch.from_numpy, value))
+    if is_of_numpy(value):
+        raise TypeError(f"{type(value).__name__} does operators in its own way")
+    return value
 
 
 def _in_dtype(name: str, value: Any, dtype: torch.dtype | None = None) -> Any:
