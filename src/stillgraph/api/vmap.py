@@ -25,8 +25,9 @@ def vmap(
 ) -> Callable[..., Any]:
     """Call a function for many lanes at once, as `torch.vmap` does, with branches and loops on what the lanes hold.
 
-    Each lane takes its own arm of a branch and as many iterations of a loop as it needs. Nothing is computed for a lane
-    that a call for that lane alone would not compute, and gradients are those of a loop over the lanes.
+    Each lane takes its own arm of a branch and as many iterations of a loop as it needs. Nothing that can fail, or that
+    gradients go through, is computed for a lane that a call for that lane alone would not compute. Gradients are those
+    of a loop over the lanes.
 
     Args:
         function: a static function or method, or any other that `to_static` takes; what it calls with it is captured

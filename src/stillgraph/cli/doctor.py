@@ -8,6 +8,7 @@ import sys
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from importlib import metadata
 from pathlib import Path
 
@@ -126,15 +127,14 @@ def _check_file(suffix: str) -> None:
 
 def _checks() -> dict[str, Callable[[], None] | str]:
     """What is tried, or why it is not."""
-    compiles: Callable[[], None] | str = lambda: _check_call("inductor")  # noqa: E731
-    onnx: Callable[[], None] | str = lambda: _check_file(".onnx")  # noqa: E731
+    has_onnx = all(map(_version, _EXTRAS["onnx"]))
     return {
-        "call and train": lambda: _check_call("eager"),
-        "without a full graph": lambda: _check_call("eager", full_graph=False),
-        "backend inductor": compiles if cpp_compiler() else "not tried: there is no C++ compiler",
-        "save .pt2": lambda: _check_file(".pt2"),
-        "save .py": lambda: _check_file(".py"),
-        "save .onnx": onnx if all(map(_version, _EXTRAS["onnx"])) else "not tried: the extra is missing",
+        "call and train": partial(_check_call, "eager"),
+        "without a full graph": partial(_check_call, "eager", full_graph=False),
+        "backend inductor": partial(_check_call, "inductor") if cpp_compiler() else "not tried: no C++ compiler",
+        "save .pt2": partial(_check_file, ".pt2"),
+        "save .py": partial(_check_file, ".py"),
+        "save .onnx": partial(_check_file, ".onnx") if has_onnx else "not tried: the extra is missing",
     }
 
 

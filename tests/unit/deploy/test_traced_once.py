@@ -122,3 +122,18 @@ def test_a_new_tensor_that_is_filled_is_not_written_in_place(tmp_path: Path, cou
     loaded = sg.load(path)
     for x in (torch.ones(3), torch.tensor([5.0, 1.0, 2.0])):
         assert torch.equal(loaded(x), filled(x))
+
+
+def added_to_fewer_bits(x: Tensor) -> Tensor:
+    y = torch.zeros(3, dtype=torch.int32).add_(x.long())
+    while y.sum() < 10:
+        y = torch.zeros(3, dtype=torch.int32).add_(y.long() + 1)
+    return y
+
+
+def test_what_is_written_to_keeps_its_dtype_in_an_onnx_file(tmp_path: Path) -> None:
+    sg.save(added_to_fewer_bits, path := tmp_path / "added.onnx", args=(torch.ones(3),))
+    for x in (torch.ones(3), torch.tensor([5.0, 9.0, 2.0])):
+        found, expected = sg.load(path)(x), added_to_fewer_bits(x)
+        assert torch.equal(found, expected)
+        assert found.dtype == expected.dtype

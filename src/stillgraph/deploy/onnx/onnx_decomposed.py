@@ -90,7 +90,10 @@ def _write_to_fresh_results_apart(region: fx.GraphModule) -> None:
     """
     for node in region.graph.nodes:
         functional = _functional(node.target)
-        if functional is not None and isinstance(node.args[0], fx.Node) and _is_seen_by(node.args[0], node):
+        if functional is None or not isinstance(node.args[0], fx.Node) or not _is_seen_by(node.args[0], node):
+            continue
+        value = value_of(node)
+        if isinstance(value, torch.Tensor) and _dtype_of(functional, node) is value.dtype:
             node.target = functional
 
 
@@ -101,6 +104,22 @@ def _functional(operation: Any) -> Any | None:
     name, namespace = operation._opname, getattr(torch.ops, operation.namespace)
     packet = getattr(namespace, name.removesuffix("_"), None) if name.endswith("_") else None
     return getattr(packet, operation._overloadname, None)
+
+
+def _dtype_of(functional: Any, node: fx.Node) -> torch.dtype | None:
+    """The dtype that a functional operation gives: one in place keeps that of what it writes to. None if unknown."""
+
+    def sample(given: fx.Node) -> Any:
+        value = value_of(given)
+        if isinstance(value, torch.Tensor):
+            return torch.empty((), dtype=value.dtype, device="meta")
+        return 1.0 if isinstance(value, (float, torch.SymFloat)) else 1
+
+    args, kwargs = fx.map_arg((node.args, node.kwargs), sample)
+    with contextlib.suppress(RuntimeError, IndexError, TypeError, ValueError):  # one that wants dimensions, say
+        made = functional(*args, **kwargs)
+        return made.dtype if isinstance(made, torch.Tensor) else None
+    return None
 
 
 def _is_seen_by(value: fx.Node, user: fx.Node) -> bool:

@@ -98,18 +98,22 @@ def without_transforms() -> AbstractContextManager[Any]:
     return temporarily_clear_interpreter_stack()
 
 
-class _Out(torch.autograd.Function):
-    """A tensor of the lanes of one level as one tensor with the lanes in its first dimension, for all other levels."""
-
-    @staticmethod
-    def forward(tensor: Tensor, token: Tensor) -> Tensor:
-        return tensor.expand(token.shape[0], *tensor.shape).clone()  # of a level that is gone
+class _WithToken(torch.autograd.Function):
+    """What is done by a level: it takes a tensor, and the token of the level, which the way back needs as well."""
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
         _, token = inputs
         ctx.save_for_backward(token)
         ctx.save_for_forward(token)
+
+
+class _Out(_WithToken):
+    """A tensor of the lanes of one level as one tensor with the lanes in its first dimension, for all other levels."""
+
+    @staticmethod
+    def forward(tensor: Tensor, token: Tensor) -> Tensor:
+        return tensor.expand(token.shape[0], *tensor.shape).clone()  # of a level that is gone
 
     @staticmethod
     def vmap(info: Any, in_dims: tuple[int | None, ...], tensor: Tensor, token: Tensor) -> tuple[Tensor, int | None]:
@@ -131,18 +135,12 @@ class _Out(torch.autograd.Function):
         return _out(tangent, token)
 
 
-class _In(torch.autograd.Function):
+class _In(_WithToken):
     """The way back: a tensor with the lanes in its first dimension as one tensor of each lane of a level."""
 
     @staticmethod
     def forward(tensor: Tensor, token: Tensor) -> Tensor:
         return tensor.sum(0)  # of a level that is gone
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-        _, token = inputs
-        ctx.save_for_backward(token)
-        ctx.save_for_forward(token)
 
     @staticmethod
     def vmap(info: Any, in_dims: tuple[int | None, ...], tensor: Tensor, token: Tensor) -> tuple[Tensor, int]:
