@@ -10,12 +10,15 @@ import torch
 import torch.utils._pytree as pytree
 from torch import Tensor
 
+from stillgraph.api import later
 from stillgraph.api.capturing import to_static
+from stillgraph.core.diagnostics import refuse
 from stillgraph.runtime.batched.calling import Callee, Given, call_for_lanes
 from stillgraph.runtime.batched.levels import is_wrapped
 from stillgraph.runtime.batched.values import Batch
 from stillgraph.runtime.calls.bound_function import BoundStaticFunction
 from stillgraph.runtime.calls.static_function import StaticFunction
+from stillgraph.trace.code.frames import here
 
 _RANDOMNESS = ("error", "different", "same")
 
@@ -45,8 +48,8 @@ def vmap(
     Raises:
         TypeError: ``function`` cannot be called.
         ValueError: ``randomness`` is something else, or the arguments do not agree on how many lanes there are.
-        CaptureError: in a call: it cannot become one program, has effects (SG311), or the results of the lanes cannot
-            be stacked (SG312).
+        CaptureError: in a call: it cannot become one program, has effects (SG311), the results of the lanes cannot be
+            stacked (SG312), or the call stands in a function that is captured (SG304).
     """
     if randomness not in _RANDOMNESS:
         raise ValueError(f"randomness is {randomness!r}, but can only be one of {', '.join(_RANDOMNESS)}")
@@ -54,6 +57,9 @@ def vmap(
 
     @functools.wraps(function, updated=())
     def batched(*args: Any, **kwargs: Any) -> Any:
+        if later.current() is not None:
+            hint = "Call sg.vmap of a static function outside of static functions."
+            raise refuse("SG304", "sg.vmap is used inside a function that is captured", location=here(), hint=hint)
         batched_args, batched_kwargs, lanes = _with_lanes(args, kwargs, in_dims)
         given = Given((*receiver, *batched_args), batched_kwargs, is_wrapped)
         result = call_for_lanes(callee, given, lanes, randomness)

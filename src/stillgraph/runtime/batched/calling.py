@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -194,6 +195,8 @@ def _stacked(tree: Any, lanes: int) -> Any:
 
 
 _DTYPES = {bool: torch.bool, int: torch.int64, float: torch.float64}
+_ALIKE = (str, bytes, complex, type(None), enum.Enum, torch.dtype, torch.device, torch.layout, torch.Size)
+"""Kinds of values that are returned as they are. Any other object may hold what differs among the lanes."""
 
 
 def _as_tensor(leaf: Any, lanes: int) -> Any:
@@ -205,9 +208,9 @@ def _as_tensor(leaf: Any, lanes: int) -> Any:
         return leaf.expand(lanes, *leaf.shape)
     if type(leaf) in _DTYPES:
         return torch.full((lanes,), leaf, dtype=_DTYPES[type(leaf)])
-    if varies(leaf):
-        raise refusal("SG312", f"a {type(leaf).__name__} is returned, which differs among the lanes")
-    return leaf
+    if isinstance(leaf, _ALIKE) and not varies(leaf):
+        return leaf
+    raise refusal("SG312", f"each lane returns a {type(leaf).__name__}")
 
 
 def _tensor_of(values: Sequence[Any]) -> Tensor:

@@ -337,3 +337,26 @@ def test_one_program_serves_all_lanes() -> None:
 def quiet() -> Iterator[None]:
     yield
     KEPT.clear()
+
+
+def test_it_is_refused_inside_of_a_captured_function() -> None:
+    def outer(x: Tensor) -> Tensor:
+        return sg.vmap(branch)(x) + 1
+
+    with pytest.raises(sg.CaptureError, match=r"sg\.vmap is used inside") as refused:
+        sg.to_static(outer, backend="eager")(X)
+    assert refused.value.reason.code == "SG304"
+    partly = sg.to_static(outer, backend="eager", full_graph=False)
+    assert torch.equal(partly(X), torch.stack([branch(x) for x in X]) + 1)
+
+
+class Pair:
+    def __init__(self, left: Tensor, right: Any) -> None:
+        self.left, self.right = left, right
+
+
+def test_objects_are_no_results() -> None:
+    for make in (lambda x: Pair(branch(x), 1), lambda x: {"pair": Pair(x, x)}, lambda x: {Pair(x, x)}):
+        with pytest.raises(sg.CaptureError, match=r"each lane returns a (Pair|set)") as refused:
+            sg.vmap(make)(X)
+        assert refused.value.reason.code == "SG312"
