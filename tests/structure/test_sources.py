@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
+from stillgraph.core.logs import TOPICS
 from stillgraph.trace.guards.knowledge import _LESSONS
 
 ROOT = Path(__file__).parents[2]
@@ -56,6 +57,12 @@ def test_each_is_finished() -> None:
 
 def test_private_compiler_modules_stay_behind_an_adapter() -> None:
     assert set(those_with(lambda text: re.search(r"\btorch\._(?:dynamo|inductor)\b", text))) <= ADAPTERS
+
+
+def test_each_topic_that_is_logged_is_one() -> None:
+    logged = {topic for text in TEXTS.values() for topic in re.findall(r'\blog\(\s*"(\w+)"', text)}
+    assert len(logged) > 5
+    assert logged <= TOPICS.keys()
 
 
 def test_python_versions_are_asked_for_in_one_place() -> None:

@@ -46,6 +46,7 @@ OURS = re.compile(
 @pytest.fixture(autouse=True)
 def _alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.chdir(tmp_path)
+    demands.factor.cache_clear()  # what another test has computed would not be printed
     yield
     if distributed.is_initialized():
         distributed.destroy_process_group()

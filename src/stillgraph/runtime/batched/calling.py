@@ -126,7 +126,7 @@ def call_for_lanes(callee: Callee, given: Given, lanes: int, randomness: str) ->
         raise
     except Exception as error:  # of any kind, of whatever lane: the first one is found out below
         why = f"{type(error).__name__}: {error}" if not isinstance(error, Resists) else str(error)
-    log("batched", "loop", f"{callee.name} is run for {lanes} lanes one after the other: {why}", function=callee.name)
+    log("runtime", "loop", f"{callee.name} is run for {lanes} lanes one after the other: {why}", function=callee.name)
     if generators is not None:
         generators.put_back()
     results = []
