@@ -14,7 +14,7 @@ import torch
 from torch.utils._pytree import tree_leaves
 
 from stillgraph.core.diagnostics import MisreadError, refuse
-from stillgraph.core.files import is_torch
+from stillgraph.core.files import is_ours, is_torch
 from stillgraph.core.lookup import class_member
 from stillgraph.program.attention import IN_PARTS
 from stillgraph.trace.code.frames import here
@@ -229,4 +229,6 @@ def _is_asked_by_torch(value: Any) -> bool:
     if issubclass(type(value), (torch.Tensor, torch.SymInt, Staged)):
         return False
     method = class_member(type(value), "__index__")
-    return isinstance(method, FunctionType) and not is_torch(method.__code__.co_filename)
+    if not isinstance(method, FunctionType):
+        return False
+    return not (is_torch(method.__code__.co_filename) or is_ours(method.__code__.co_filename))
