@@ -237,12 +237,18 @@ def is_advanced_unseen(value: Any) -> bool:
 
 
 def drawn_from(iterator: Any) -> Any:
-    """The generator that an iterator is, or that one of Python's (``enumerate``, ``zip``) draws from; None for none."""
+    """The generator that an iterator is, or that Python's own (``enumerate``, ``zip``) draw from; None for none."""
     if isinstance(iterator, GeneratorType):
         return iterator
     held = gc.get_referents(iterator)
     held += [each for several in held if type(several) is tuple for each in several]  # as ``zip`` keeps them
-    return next((each for each in held if isinstance(each, GeneratorType)), None)
+    generators = (each if isinstance(each, GeneratorType) else _drawn_by_pythons(each) for each in held)
+    return next((each for each in generators if each is not None), None)
+
+
+def _drawn_by_pythons(value: Any) -> Any:
+    is_pythons = type(value).__module__ in ("builtins", "itertools") and isinstance(value, Iterator)
+    return drawn_from(value) if is_pythons else None
 
 
 def behind(iterator: Any) -> Iterator[Any]:
