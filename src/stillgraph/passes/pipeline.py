@@ -13,7 +13,7 @@ from stillgraph.passes.kernels.constants import hoist_constants
 from stillgraph.passes.kernels.expanding import expand_unknown_sizes
 from stillgraph.passes.kernels.gradients import drop_gradients
 from stillgraph.passes.kernels.kernels import choose_kernels
-from stillgraph.passes.kernels.layout import lead_with_unknown_sizes
+from stillgraph.passes.kernels.layout import contiguous_branch_results
 from stillgraph.passes.kernels.modes import settle_modes
 from stillgraph.passes.kernels.sorting import order_to_tensors
 from stillgraph.passes.lists.dead_lists import drop_dead_lists
@@ -67,7 +67,7 @@ WHOLE_GRAPH: tuple[Pass, ...] = (
     drop_dead_code,
     bound_loops,
     tidy_operands,
-    lead_with_unknown_sizes,
+    contiguous_branch_results,
     expand_unknown_sizes,
     separate_aliases,
     settle_modes,

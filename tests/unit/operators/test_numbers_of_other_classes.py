@@ -140,7 +140,16 @@ def flags(m: Tensor) -> Any:
     return kept, Flags.WRITE | n, Flags.READ ^ n, told, isinstance(kept, Flags), isinstance(kept, int), int(kept) + 1
 
 
-EVERY = (compared, computed_with, looked_for, of_containers, by_key, matched, of_own_methods, by_name, flags)
+def beside_numpys_scalars(m: Tensor) -> Any:
+    n, x = int(m), float(m) / 10
+    given = [n == numpy.int64(1), numpy.int64(2) != n, x < numpy.float32(0.1), x == numpy.float64(0.1)]
+    return given, n in [numpy.float32(0.1)], x in [numpy.float32(0.1)], x in (numpy.float64(0.1),)
+
+
+EVERY = (
+    *(compared, beside_numpys_scalars, computed_with, looked_for, of_containers, by_key, matched, of_own_methods),
+    *(by_name, flags),
+)
 
 
 @pytest.mark.parametrize("function", EVERY)
@@ -172,11 +181,9 @@ def test_open_sizes(other: Any) -> None:
 
 REFUSED = (
     lambda n: n == unittest.mock.ANY,
-    lambda n: n == numpy.int64(1),
     lambda n: n < decimal.Decimal(1),
     lambda n: n + fractions.Fraction(1),
     lambda n: float(n) == decimal.Decimal(1),
-    lambda n: n in [numpy.float32(0.1)],
     lambda n: (n & Flags.READ).name,
     lambda n: type(n & Flags.READ),
 )
