@@ -3,7 +3,7 @@
 Torch's code asks for sizes, to choose a kernel or to check them, and often gives one form of result whatever they are.
 It is called on tensors without data, of one set of sizes after the other. What all results agree in is taken to be so
 for every size. A size of the result is a constant, or a multiple of one that goes in plus a constant, or else one that
-the run alone knows.
+the run alone knows. So two sizes that go in must differ in some call, unless the function refuses all such calls.
 
 Where torch has no form of a function without data, the kernel itself is called, on small tensors of made-up numbers.
 """
@@ -23,12 +23,9 @@ from torch.utils._pytree import TreeSpec, tree_flatten, tree_unflatten
 
 from stillgraph.program.facts.info import mark
 from stillgraph.trace.fakes.symbolic import DATA_DEPENDENT, Symbolic, without_dispatch_modes
+from stillgraph.trace.fakes.trial_sizes import are_told_apart, sizes_to_try
 
-# All sizes at once, as some functions want them equal, or in an order, from one of them on.
-_EQUAL = (-8, -6, -4, -3, -2, -1, 0, 1, 2, 3, 4, 5, 6, 8, 9, 12, 16, 31, 64, 300, 1025)
-_APART = (2, 3, 5, 7, 11, 13, 17, 24, 36, 100)
 _FLOATS = (0.5, -1.0, 2.0, 0.0, 1.0, 7.25)  # on each side of what functions have shortcuts and limits for
-_MOST_OF_A_NUMBER = 36  # one that is no size: it may count what the function makes
 _MOST_ELEMENTS = 20_000  # of a made-up tensor
 _OF_TORCH = (torch.dtype, torch.device, torch.layout, torch.memory_format)
 _NUMBERS = (int, float, complex, bool, str, type(None), *_OF_TORCH)
@@ -90,7 +87,8 @@ def _writes(func: Any) -> bool:
 def _trials(symbolic: Symbolic, func: Any, leaves: list[Any], form: TreeSpec, symbols: list[Any]) -> list[_Trial]:
     found: list[_Trial] = []
     on_data = False
-    for sizes, floats in itertools.product(_assignments(symbolic, symbols, leaves), _floats(leaves)):
+    to_try = sizes_to_try(symbolic, symbols, list(_values(leaves)), _symbols_in_numbers(leaves))
+    for sizes, floats in itertools.product(to_try, _floats(leaves)):
         for filling in (0, 1) if on_data else (0,):
             try:
                 given = tuple(_with(sizes, floats, leaf) for leaf in leaves)
@@ -137,26 +135,6 @@ def _apart() -> Iterator[None]:
         torch.random.set_rng_state(state)
 
 
-def _assignments(symbolic: Symbolic, symbols: list[Any], leaves: list[Any]) -> Iterator[dict[Any, int]]:
-    """Sizes to try, by symbol: such as are possible."""
-    ranges = symbolic.shape_env.var_to_range
-    numbers = {symbol for leaf in leaves if isinstance(leaf, torch.SymInt) for symbol in leaf.node.expr.free_symbols}
-    if not symbols:
-        yield from ({}, {}, {})
-        return
-    equal = [dict.fromkeys(symbols, size) for size in _EQUAL]
-    apart = [
-        {symbol: _APART[(start + place * 3) % len(_APART)] for place, symbol in enumerate(symbols)}
-        for start in range(len(_APART) if len(symbols) > 1 else 0)
-    ]
-    for sizes in (*equal, *apart):
-        if any(size > _MOST_OF_A_NUMBER for symbol, size in sizes.items() if symbol in numbers):
-            continue
-        limits = [(ranges[symbol], size) for symbol, size in sizes.items() if symbol in ranges]
-        if all(limit.lower <= size <= limit.upper for limit, size in limits):
-            yield sizes
-
-
 def _floats(leaves: Sequence[Any]) -> list[dict[str, float]]:
     """Numbers with a fraction to try, by the text of those that go in: equal ones, and each with the next."""
     given = {str(leaf): None for leaf in leaves if isinstance(leaf, torch.SymFloat)}
@@ -175,6 +153,11 @@ def _symbols_of(leaves: Sequence[Any]) -> list[Any]:
     for value in _values(leaves):
         found.update(dict.fromkeys(sorted(value.node.expr.free_symbols, key=str)))
     return list(found)
+
+
+def _symbols_in_numbers(leaves: Sequence[Any]) -> set[Any]:
+    numbers = [leaf for leaf in leaves if isinstance(leaf, torch.SymInt)]
+    return {symbol for number in numbers for symbol in number.node.expr.free_symbols}
 
 
 def _values(leaves: Sequence[Any]) -> Iterator[Any]:
@@ -225,14 +208,21 @@ def _with_data(fake: torch.Tensor, filling: int) -> torch.Tensor:
 # ---- what the results have in common
 @dataclass(frozen=True)
 class _Known:
-    """Numbers that go in, each with what it was in each trial."""
+    """Numbers that go in, each with what it was in each trial.
+
+    Attributes:
+        numbers: the numbers.
+        apart: whether two symbols were equal in all trials only if the function wants that.
+    """
 
     numbers: list[tuple[Any, list[int]]]
+    apart: bool
 
     @classmethod
     def of(cls, leaves: list[Any], trials: list[_Trial]) -> _Known:
         seen = {str(value): value for value in _values(leaves)}
-        return cls([(value, [_number(trial.sizes, value) for trial in trials]) for value in seen.values()])
+        numbers = [(value, [_number(trial.sizes, value) for trial in trials]) for value in seen.values()]
+        return cls(numbers, are_told_apart(_symbols_of(leaves)))
 
     def fitting(self, found: Sequence[int]) -> Any:
         """The number that is this one in each trial; None where there is no simple one."""
@@ -240,11 +230,10 @@ class _Known:
             return None
         if len(set(found)) == 1:
             return found[0]
-        for value, was in self.numbers:
-            line = _line(was, found)
-            if line is not None:
-                return value * line[0] + line[1] if line != (1, 0) else value
-        return None
+        lines = [(value, _line(was, found)) for value, was in self.numbers]
+        fits = [value * line[0] + line[1] if line != (1, 0) else value for value, line in lines if line is not None]
+        told = bool(fits) and (self.apart or len({each.node.expr for each in fits}) == 1)
+        return fits[0] if told else None
 
 
 def _line(was: Sequence[int], found: Sequence[int]) -> tuple[int, int] | None:
@@ -329,7 +318,7 @@ def _base(leaves: list[Any], trials: list[_Trial], found: Sequence[torch.Tensor]
     for place, leaf in enumerate(leaves):
         if not isinstance(leaf, torch.Tensor):
             continue
-        filled = [(each, trial) for each, trial in zip(found, trials) if 0 not in map(_plain, each.shape)]
+        filled = [(each, trial) for each, trial in zip(found, trials) if all(_is_some(size) for size in each.shape)]
         shares = [_memory(each) == _memory(trial.given[place]) for each, trial in filled]
         if any(shares):
             if not all(shares):
@@ -338,8 +327,8 @@ def _base(leaves: list[Any], trials: list[_Trial], found: Sequence[torch.Tensor]
     return None
 
 
-def _plain(size: Any) -> int | None:
-    return size if type(size) is int else None
+def _is_some(size: Any) -> bool:
+    return type(size) is not int or size > 0
 
 
 def _memory(tensor: torch.Tensor) -> int:

@@ -1,0 +1,82 @@
+"""The table's functions again: each size of a result that a program tells beforehand is the size that it has.
+
+The tensors have sizes of their own here, where `test_table` gives all of them one batch. A size told wrongly decides
+conditions that the code asks later.
+"""
+
+from __future__ import annotations
+
+import random
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import sympy
+import torch
+
+import stillgraph as sg
+from tests.torch_functions.inputs import forms, function_of, tensors, used
+
+FORMS = forms()
+_SAMPLE = 61
+_CALLS = 8
+_SIZES = (1, 2, 3, 5)
+
+
+def _told(program: sg.Program, given: dict[str, torch.Tensor]) -> Iterator[list[int | None]]:
+    """The sizes of each tensor that a program gives, as it tells them for inputs; None for what only the run knows."""
+    known: dict[Any, int] = {}
+    for node in program.graph.graph.find_nodes(op="placeholder"):
+        if node.name in given:
+            sizes = zip(node.meta["val"].shape, given[node.name].shape)
+            known.update({told.node.expr: size for told, size in sizes if isinstance(told, torch.SymInt)})
+    for node in program.graph.graph.output_node().all_input_nodes:
+        if isinstance(value := node.meta.get("val"), torch.Tensor):
+            yield [_number(size, known) for size in value.shape]
+
+
+def _tensor(letter: str, draw: random.Random) -> torch.Tensor:
+    """A tensor of any sizes: half of them those of the table's other tensors, for what needs equal ones."""
+    made = tensors(letter, draw.choice((5, 5, *_SIZES)), draw.choice((4, 6)))[0]
+    for dim, size in enumerate(made.shape):
+        if dim > 0 and draw.random() < 0.5:
+            made = made.index_select(dim, torch.arange(draw.choice(_SIZES)) % size)
+    return made
+
+
+def _number(size: Any, known: dict[Any, int]) -> int | None:
+    if type(size) is int:
+        return size
+    found = sympy.sympify(size.node.expr.xreplace(known))
+    return int(found) if found.is_number else None
+
+
+def _holds(expression: str) -> None:
+    letters, draw = used(expression), random.Random(0)
+    for _ in range(_CALLS):
+        made = {letter: _tensor(letter, draw) for letter in letters}
+        spec = [sg.InputSpec([None] * each.dim(), each.dtype) for each in made.values()]
+        try:
+            result = function_of(expression, False)(**made)
+            program = sg.export(function_of(expression, False), tuple(made.values()), input_spec=spec)
+        except Exception:  # of any kind: `test_table` says which calls fail, and which are refused
+            continue
+        for told, is_ in zip(_told(program, made), torch.utils._pytree.tree_leaves(result)):
+            if isinstance(is_, torch.Tensor):
+                assert all(a in (None, b) for a, b in zip(told, is_.shape)), f"{expression}: {told}, is {is_.shape}"
+
+
+@pytest.mark.parametrize("expression", FORMS[::_SAMPLE])
+def test_a_sample(expression: str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        _holds(expression)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("expression", FORMS)
+def test_all(expression: str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        _holds(expression)
