@@ -12,7 +12,6 @@ from typing import Any
 
 import torch
 
-from stillgraph.api.declared_sizes import declared_guards
 from stillgraph.api.front_ends import SOURCE
 from stillgraph.core.diagnostics import refuse
 from stillgraph.core.faults import is_own
@@ -32,6 +31,7 @@ from stillgraph.trace.code.frames import show_as_written
 from stillgraph.trace.code.front_end import FrontEnd
 from stillgraph.trace.code.options import Options
 from stillgraph.trace.code.watch import Watch
+from stillgraph.trace.guards.inputs import Dims
 
 Declared = Callable[[Source, torch.Tensor], InputSpec | None]
 
@@ -73,8 +73,7 @@ def capture_call(
                 function, args, kwargs, front_end, symbolic, options, name, call, changing, watch, open_sizes, lessons
             )
             if dims:
-                told = () if is_kept else declared_guards(dims, program.guards)  # files check what was declared
-                program = replace(program, dims=dims, guards=(*program.guards, *told))
+                program = replace(program, dims=dims)
             captured.append(program)
     except BaseException as error:  # of any kind: the function's own are shown as they were written
         if is_own(error):
@@ -125,10 +124,10 @@ def _named_parameters(function: Any, args: tuple[Any, ...]) -> list[str]:
 
 def _symbolic_dims(
     declared: Declared, check: _Check, dims: dict[Source, tuple[Dim | None, ...]]
-) -> Callable[[Source, torch.Tensor], tuple[bool, ...]]:
+) -> Dims:
     """Which dimensions of an argument are declared open; those with a range or name are noted in ``dims``."""
 
-    def symbolic(source: Source, tensor: torch.Tensor) -> tuple[bool, ...]:
+    def symbolic(source: Source, tensor: torch.Tensor) -> tuple[bool | Dim, ...]:
         marked = Marks.of(tensor).open
         spec = declared(source, tensor)
         if spec is None:
@@ -136,7 +135,8 @@ def _symbolic_dims(
         check.fits(spec, source, tensor)
         if any(spec.dims):
             dims[source] = spec.dims
-        return tuple(size is None or dim in marked for dim, size in enumerate(spec.shape))
+        declared_as = enumerate(zip(spec.dims, spec.shape, strict=True))
+        return tuple(named or size is None or dim in marked for dim, (named, size) in declared_as)
 
     return symbolic
 

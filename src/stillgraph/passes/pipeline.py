@@ -10,11 +10,11 @@ from stillgraph.passes.exceptions.python_alone import refuse_python_alone
 from stillgraph.passes.exceptions.raising import lower_raising
 from stillgraph.passes.exceptions.texts import leave_out_texts
 from stillgraph.passes.kernels.constants import hoist_constants
-from stillgraph.passes.kernels.expanding import expand_unknown_sizes
 from stillgraph.passes.kernels.gradients import drop_gradients
 from stillgraph.passes.kernels.kernels import choose_kernels
 from stillgraph.passes.kernels.layout import contiguous_branch_results
 from stillgraph.passes.kernels.modes import settle_modes
+from stillgraph.passes.kernels.open_sizes import write_out_for_open_sizes
 from stillgraph.passes.kernels.sorting import order_to_tensors
 from stillgraph.passes.lists.dead_lists import drop_dead_lists
 from stillgraph.passes.lists.lists import lists_to_tensors
@@ -68,7 +68,7 @@ WHOLE_GRAPH: tuple[Pass, ...] = (
     bound_loops,
     tidy_operands,
     contiguous_branch_results,
-    expand_unknown_sizes,
+    write_out_for_open_sizes,
     separate_aliases,
     settle_modes,
 )

@@ -27,6 +27,7 @@ from stillgraph.program.guards import (
     LengthGuard,
     TypeGuard,
 )
+from stillgraph.program.input_spec import Dim
 from stillgraph.program.program import Input
 from stillgraph.program.sources import Attribute, Held, Slot, Source
 from stillgraph.program.types import ListType
@@ -43,7 +44,8 @@ from stillgraph.trace.values.lists import Element as ListElement
 from stillgraph.trace.values.lists import StagedList, StagedSpread, types
 from stillgraph.trace.values.numbers import Staged
 
-Dims = Callable[[Source, torch.Tensor], tuple[bool, ...]]  # which dimensions of an argument are symbolic
+Dims = Callable[[Source, torch.Tensor], tuple[bool | Dim, ...]]
+"""Which dimensions of an argument are symbolic; a `Dim` tells the name and range of one that is."""
 
 
 @dataclass
@@ -65,6 +67,7 @@ class Inputs:
     _aliases: list[tuple[int, Guard]] = field(default_factory=list)  # should they matter: before which of the guards
     _tensors: list[tuple[torch.Tensor, Source, tuple[bool, ...]]] = field(default_factory=list)
     _handed: dict[int, tuple[Any, Source, Any]] = field(default_factory=dict)  # containers: where, and what for them
+    _named: dict[str, torch.SymInt] = field(default_factory=dict)  # by the name of a dimension the first size
     _names: set[str] = field(default_factory=lambda: {"self"})  # which the forward of a graph module has
     _endless: set[int] = field(default_factory=set)  # ids of containers that lead to themselves, or to such
 
@@ -168,6 +171,7 @@ class Inputs:
         if any(dims):
             fake = recorder.symbolic.fake_dynamic(recorder.symbolic.apart(value) if same else value, dims, name)
             self._note_symbols(fake, source)
+            self._require_declared(fake, source, value)
         else:
             fake = recorder.symbolic.fake_apart(value) if same else recorder.fakes.of(value)
         if same:
@@ -189,7 +193,15 @@ class Inputs:
         """
         differed = self.open_sizes.get(source, frozenset())
         declared = enumerate(self.symbolic_dims(source, value))
-        return tuple((is_open or dim in differed) and value.shape[dim] > 1 for dim, is_open in declared)
+        return tuple((bool(is_open) or dim in differed) and value.shape[dim] > 1 for dim, is_open in declared)
+
+    def _require_declared(self, fake: torch.Tensor, source: Source, value: torch.Tensor) -> None:
+        """Let it be known, and guarded, that open sizes are in their ranges, and that those of one name are equal."""
+        for size, dim in zip(fake.shape, self.symbolic_dims(source, value)):
+            if isinstance(dim, Dim) and isinstance(size, torch.SymInt):
+                first = self._named.setdefault(dim.name, size)
+                for holds in (first == size, size >= (dim.min or 0), size <= (size if dim.max is None else dim.max)):
+                    bool(holds)  # it does, as `api.captures` has seen; torch makes a guard of what is asked
 
     def _note_alias(self, value: torch.Tensor, source: Source, dims: tuple[bool, ...]) -> bool:
         """Whether a tensor was passed before; where that matters, which arguments are the same one is guarded."""
