@@ -38,8 +38,6 @@ SAVE = {
     "keep_initializers_as_inputs": f"{_NOT_NEEDED}: state that a call writes is an input, weights are not",
     "do_constant_folding": f"{_NOT_NEEDED}: it is done",
     "training": "call train() or eval() on the module first",
-    "external_data": f"{_NOT_NEEDED}: a file is one file",
-    "custom_translation_table": f"{_NOT_NEEDED}: .onnx takes the operators that stillgraph and torch.onnx know",
     "configs": "it is opset, prints, assertions or max_iterations here",
     "extra_files": f"{_NOT_NEEDED}: write them beside the file",
     "pickle_protocol": f"{_NOT_NEEDED}: a file holds no pickles",

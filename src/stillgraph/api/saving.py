@@ -55,6 +55,8 @@ def save(
     progress: bool | None = None,
     input_names: Sequence[str] = (),
     output_names: Sequence[str] = (),
+    external_data: bool | None = None,
+    custom_translation_table: Mapping[Any, Any] | None = None,
     **others: Any,
 ) -> None:
     """Save a call's program, or those of several calls, as a file that runs without the Python that made it.
@@ -87,6 +89,10 @@ def save(
             ``STILLGRAPH_LOG=progress`` says.
         input_names, output_names: of ``.onnx``: names of its inputs and of its results, in order. Those behind the last
             name keep the names of parameters, keys and variables.
+        external_data: of ``.onnx``: whether its weights are in a file of their own, ``model.onnx.data`` beside
+            ``model.onnx``; by default where they are more than 1 GiB.
+        custom_translation_table: of ``.onnx``: by operator (``torch.ops.mine.scale.default``) the onnxscript function
+            that is written for it, as `torch.onnx.export` takes it.
         others: refused; the error says what to write for an option of `torch.onnx`, `torch.export` or `torch.jit`.
 
     Raises:
@@ -99,8 +105,8 @@ def save(
     """
     refuse_unknown(save, others, SAVE)
     written = check_destination(path, format, control_flow)
-    names = tuple(input_names), tuple(output_names)
-    wishes = Wishes(prints, assertions, opset, max_iterations, time_limit, *names)
+    of_onnx = tuple(input_names), tuple(output_names), external_data, custom_translation_table or {}
+    wishes = Wishes(prints, assertions, opset, max_iterations, time_limit, *of_onnx)
     wishes.check(written)
     with showing(SETTINGS.progress if progress is None else progress):
         if isinstance(target, Mapping):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import os
+import shutil
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -279,22 +280,22 @@ def _check_regular(path: Path) -> None:
 
 @contextlib.contextmanager
 def beside(target: Path) -> Iterator[Path]:
-    """A file in the same folder that takes the target's place at the end, or vanishes.
+    """A file that takes the target's place at the end, or vanishes; and so does what is written beside it.
 
-    What a link leads to is replaced, and not the link. A process that is killed leaves the file beside its target,
-    under a hidden name that no save takes again.
+    It has the target's name, in a folder of its own beside the target. What a link leads to is replaced, and not the
+    link. A process that is killed leaves the folder, under a hidden name that no save takes again.
     """
     target = Path(os.path.realpath(target))
-    handle, name = tempfile.mkstemp(prefix=f".{target.stem[:20]}-", suffix=target.suffix[:20], dir=target.parent)
-    os.close(handle)
-    temporary = Path(name)
+    folder = Path(tempfile.mkdtemp(prefix=f".{target.stem[:20]}-", dir=target.parent))
+    temporary = folder / target.name
     try:
         yield temporary
         mask = os.umask(0)
         os.umask(mask)
-        temporary.chmod(0o666 & ~mask)
-        with temporary.open("rb") as written:
-            os.fsync(written.fileno())
-        os.replace(temporary, target)
+        for written in sorted(folder.iterdir(), key=temporary.__eq__):  # the target at the end: it needs the others
+            written.chmod(0o666 & ~mask)
+            with written.open("rb") as opened:
+                os.fsync(opened.fileno())
+            os.replace(written, target.parent / written.name)
     finally:
-        temporary.unlink(missing_ok=True)
+        shutil.rmtree(folder, ignore_errors=True)

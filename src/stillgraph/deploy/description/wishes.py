@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from torch._ops import OpOverload
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.passes.exceptions.printing import first_told
@@ -28,6 +31,8 @@ class Wishes:
         max_iterations: the most iterations of each loop, or by line of those at this line: the file has no ``while``,
             and fails where a loop wants more. None for loops as they are.
         input_names, output_names: of ``.onnx``: names of the first inputs and results; the others keep theirs.
+        external_data: of ``.onnx``: whether the weights are in a file of their own; None: above 1 GiB.
+        translations: of ``.onnx``: by operator what is written for it, an onnxscript function.
         time_limit: the seconds that the program, and then the file, may run on the example call; None for no bound.
     """
 
@@ -38,6 +43,8 @@ class Wishes:
     time_limit: float | None = None
     input_names: tuple[str, ...] = ()
     output_names: tuple[str, ...] = ()
+    external_data: bool | None = None
+    translations: Mapping[Any, Any] = field(default_factory=dict)
 
     def check(self, format: str) -> None:
         """Raise `ValueError` for a choice that there is not."""
@@ -51,6 +58,14 @@ class Wishes:
             raise ValueError(f"opset is a choice for .onnx, not for .{format}")
         if self.opset is not None and (type(self.opset) is not int or self.opset < OLDEST_OPSET):
             raise ValueError(f"opset is the number of a version from {OLDEST_OPSET} on, not {self.opset!r}")
+        if self.external_data is not None and format != "onnx":
+            raise ValueError(f"external_data is a choice for .onnx, not for .{format}")
+        if self.translations and format != "onnx":
+            raise ValueError(f"custom_translation_table is a choice for .onnx, not for .{format}")
+        for operator in self.translations:
+            if not isinstance(operator, OpOverload):
+                message = f"an operator such as torch.ops.mine.name.default, not {operator!r}"
+                raise ValueError(f"custom_translation_table: a key is {message}")
         self._check_names(format)
         bounds = self.max_iterations
         for bound in bounds.values() if isinstance(bounds, Mapping) else () if bounds is None else (bounds,):

@@ -28,7 +28,7 @@ from stillgraph.deploy.exporting.torch_export import export, quiet, summary
 from stillgraph.deploy.exporting.verification import check_artefact, check_sizes
 from stillgraph.deploy.onnx import onnx_checks
 from stillgraph.deploy.onnx import onnx_naming as naming
-from stillgraph.deploy.onnx.onnx_checksum import BLANK, KEY, sealed
+from stillgraph.deploy.onnx.onnx_checksum import BLANK, KEY, WEIGHTS, seal
 from stillgraph.deploy.onnx.onnx_doubles import spell_out_numbers
 from stillgraph.deploy.onnx.onnx_session import CHECKS, DIMENSIONS, PROGRAM, STATE, VERSION, WRITTEN, run_onnx
 from stillgraph.deploy.onnx.onnx_state import Written, state_as_arguments
@@ -173,6 +173,7 @@ def _convert(exported: torch.export.ExportedProgram, made: _Model, path: Path) -
         torch.ops.higher_order.while_loop: flow.while_loop,
         torch.ops.stillgraph.forget_sizes.default: flow.forget_sizes,
         torch.ops.stillgraph.take_sizes_of.default: flow.take_sizes_of,
+        **made.wishes.translations,
     }
     options: dict[str, Any] = {} if made.wishes.opset is None else {"opset_version": made.wishes.opset}
     module = made.packed.module
@@ -191,8 +192,10 @@ def _convert(exported: torch.export.ExportedProgram, made: _Model, path: Path) -
             naming.set_defaults(model, made.written)
             onnx_checks.describe(model, made.packed.checks)
             model.metadata_props.update(made.metadata())
-            given.save(path, external_data=False)
-            path.write_bytes(sealed(path.read_bytes()))
+            apart = _has_weights_apart(model, made.wishes)
+            model.metadata_props.update({WEIGHTS: BLANK} if apart else {})
+            given.save(path, external_data=apart)
+            seal(path)
     except OSError:
         raise
     except Exception as error:  # of any kind: torch's exporter raises its own and onnxscript's
@@ -201,6 +204,17 @@ def _convert(exported: torch.export.ExportedProgram, made: _Model, path: Path) -
         message = f"ONNX has no form for {operation_in(error) or 'the program'} (torch.onnx: {summary(_cause(error))})"
         raise refuse("SG402", message, location=location, hint=hint) from error
     _check(path, model.opset_imports[""], made.wishes.opset)
+
+
+_MOST_IN_A_FILE = 1 << 30
+"""Bytes of weights that are in the model's own file by default. A file of two gigabytes is none for ONNX's readers."""
+
+
+def _has_weights_apart(model: Any, wishes: Wishes) -> bool:
+    if wishes.external_data is not None:
+        return wishes.external_data
+    weights = (each.const_value for each in model.graph.initializers.values())
+    return bool(sum(each.nbytes for each in weights if each is not None) > _MOST_IN_A_FILE)
 
 
 def _simplify(model: Any) -> None:

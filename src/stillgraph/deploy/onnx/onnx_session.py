@@ -13,7 +13,7 @@ from stillgraph.core.diagnostics import LoadError, load_error
 from stillgraph.deploy.description.description import check_version
 from stillgraph.deploy.exporting.loaded import LoadedProgram
 from stillgraph.deploy.exporting.torch_export import summary
-from stillgraph.deploy.onnx.onnx_checksum import changed, check_sum
+from stillgraph.deploy.onnx.onnx_checksum import changed, check_sum, has_weights_beside
 
 PROGRAM = "stillgraph"
 STATE, WRITTEN, DIMENSIONS = "stillgraph.state", "stillgraph.written", "stillgraph.dims"
@@ -34,8 +34,12 @@ class OnnxSession:
         state: by the name of the input: what the last call left of each part of the state; empty before the first.
     """
 
-    def __init__(self, model: bytes) -> None:
+    def __init__(self, path: Path, data: bytes) -> None:
         """Open a model.
+
+        Args:
+            path: of its file.
+            data: what is in the file.
 
         Raises:
             Exception: onnxruntime does not take it.
@@ -44,6 +48,7 @@ class OnnxSession:
 
         options = onnxruntime.SessionOptions()
         options.log_severity_level = 4  # a failing assertion is reported by the exception alone
+        model = str(path) if has_weights_beside(data) else data
         self.session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
         self.texts: dict[str, str] = self.session.get_modelmeta().custom_metadata_map
         self.state: dict[str, torch.Tensor] = {}
@@ -98,7 +103,7 @@ def _made(value: Any) -> torch.Tensor:
 
 def run_onnx(path: Path, given: Sequence[torch.Tensor]) -> list[torch.Tensor]:
     """Run an ONNX file once: all its outputs."""
-    return OnnxSession(path.read_bytes()).run(given)
+    return OnnxSession(path, path.read_bytes()).run(given)
 
 
 def load_onnx(path: Path) -> LoadedProgram:
@@ -111,8 +116,8 @@ def load_onnx(path: Path) -> LoadedProgram:
     """
     data = path.read_bytes()
     try:
-        has_checksum = check_sum(data)
-        session = OnnxSession(data)
+        has_checksum = check_sum(data, path)
+        session = OnnxSession(path, data)
         if PROGRAM not in session.texts:
             raise load_error("it was not saved by stillgraph", "Open it with onnxruntime.InferenceSession.")
         structure = json.loads(session.texts[PROGRAM])

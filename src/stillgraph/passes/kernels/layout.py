@@ -22,7 +22,13 @@ from stillgraph.program.program import Program
 
 
 def contiguous_branch_results(program: Program) -> Program:
-    """Hand contiguous results out of branches, where a size is unknown or an arm's result is not contiguous."""
+    """Hand contiguous results out of branches, where a size is unknown or an arm's result is not contiguous.
+
+    ::
+
+        y = if p: return a.t()          →     y = if p: return a.t().contiguous()
+            else: return b                        else: return b.contiguous()
+    """
     fresh = copied(program)
     for module in all_regions(fresh.graph):
         for control in controls(module):
