@@ -61,6 +61,8 @@ SIGNATURES: dict[str, list[tuple[str, Any, Any]]] = {
         ("progress", KEYWORD, None),
         ("input_names", KEYWORD, ()),
         ("output_names", KEYWORD, ()),
+        ("external_data", KEYWORD, None),
+        ("custom_translation_table", KEYWORD, None),
         ("others", inspect.Parameter.VAR_KEYWORD, REQUIRED),
     ],
     "load": [("path", ANY, REQUIRED), ("native", KEYWORD, False), ("backend", KEYWORD, "eager")],

@@ -88,6 +88,11 @@ def size_words(program: Program) -> dict[str, str]:
             if _SYMBOL.fullmatch(str(size)) and (dim is not None or str(size) not in words):
                 word = f"{given.name}_dim_{axis}" if dim is None else dim.name
                 words[str(size)] = word if word not in taken else f"{word}_size"
+    names = {given.source: given.name for given in program.inputs}
+    for guard in program.guards:
+        for symbol, source, axis in guard.sizes if isinstance(guard, SizeGuard) else ():
+            if source in names and axis >= 0:  # of a size that equals another: the inputs have that one's symbol
+                words.setdefault(symbol, f"{names[source]}_dim_{axis}")
     return {symbol: word for symbol, word in words.items() if symbol not in taken}
 
 
