@@ -54,9 +54,12 @@ def test_one_program_serves_every_batch_and_length(name: str) -> None:
     tokens_are_eagers(name, static, [prompt(name, seed, *size) for seed, size in enumerate(SIZES)])
 
 
+NO_FILE = ("gpt2, 3 beams", ".onnx")
+FILES = [(name, suffix) for name in FIXED if "sampled" not in name for suffix in READERS if (name, suffix) != NO_FILE]
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("suffix", READERS)
-@pytest.mark.parametrize("name", [name for name in FIXED if "sampled" not in name])
+@pytest.mark.parametrize(("name", "suffix"), FILES)
 def test_a_file_gives_the_tokens_without_us(tmp_path: Path, name: str, suffix: str) -> None:
     plain = generator(name)
     given = [prompt(name, seed, *size) for seed, size in enumerate(SIZES)]
@@ -71,3 +74,12 @@ def test_a_file_gives_the_tokens_without_us(tmp_path: Path, name: str, suffix: s
         print([torch.equal(run(ids), tokens) for ids, tokens in zip(given, expected)])
     """)
     assert told.splitlines() == ["[True, True, True]"]
+
+
+@pytest.mark.slow
+def test_beams_as_onnx_are_refused(tmp_path: Path) -> None:
+    name, suffix = NO_FILE
+    with pytest.raises(sg.ExportError, match="ONNX has no form") as refused:
+        sg.save(generator(name), tmp_path / f"generate{suffix}", args=(prompt(name, 0, 2, 5),), input_spec=OPEN)
+    assert refused.value.reason.code == "SG402"
+    assert not list(tmp_path.iterdir())
