@@ -277,3 +277,20 @@ def test_the_number_of_elements_of_what_only_the_run_knows(tmp_path: Path) -> No
     sg.save(counted, path := tmp_path / "counted.onnx", args=(X,))
     for given in (X, -X, X - 1, torch.zeros_like(X)):
         assert sg.load(path)(given) == counted(given)
+
+
+def counted_beside_writes(x: Tensor) -> Tensor:
+    while x.sum() < 100:
+        last = x[:, -1:]
+        count = 1 if last.numel() == 0 else last.numel() * 2
+        row = torch.full((x.shape[0], 3), 1.0)
+        row[:, 1] = last[:, 0] + count
+        x = torch.cat([x, row[:, 1:2]], 1)
+    return x
+
+
+def test_the_number_of_elements_beside_writes_in_place(tmp_path: Path) -> None:
+    spec = [sg.InputSpec([None, None])]
+    sg.save(counted_beside_writes, path := tmp_path / "counted.onnx", args=(torch.ones(2, 3),), input_spec=spec)
+    for given in (torch.ones(2, 3), torch.rand(3, 4), torch.full((1, 1), 200.0)):
+        torch.testing.assert_close(sg.load(path)(given), counted_beside_writes(given))

@@ -62,6 +62,7 @@ def decomposed(program: ExportedProgram, registry: Any) -> ExportedProgram:
     """
     for region in regions(program.graph_module):
         _write_to_fresh_results_apart(region)
+        _count_by_sizes(region)
     known = set(_decomp.get_onnx_implemented_overloads(registry))
     missing = [
         (region, node)
@@ -81,6 +82,26 @@ def decomposed(program: ExportedProgram, registry: Any) -> ExportedProgram:
         region.recompile()
     _name_results(program)
     return program
+
+
+def _count_by_sizes(region: fx.GraphModule) -> None:
+    """Put the product of a tensor's sizes in the place of its number of elements, which torch loses track of."""
+    for node in region.graph.find_nodes(op="call_function", target=torch.ops.aten.sym_numel.default):
+        (tensor,) = node.all_input_nodes
+        count: Any = 1
+        with region.graph.inserting_before(node):
+            for dim, size in enumerate(value_of(tensor).shape):
+                each = region.graph.call_function(torch.ops.aten.sym_size.int, (tensor, dim))
+                each.meta["val"] = size
+                count = each if dim == 0 else _product(region.graph, count, each)
+        node.replace_all_uses_with(count)
+        region.graph.erase_node(node)
+
+
+def _product(graph: fx.Graph, left: fx.Node, right: fx.Node) -> fx.Node:
+    made = graph.call_function(operator.mul, (left, right))
+    made.meta["val"] = left.meta["val"] * right.meta["val"]
+    return made
 
 
 def _write_to_fresh_results_apart(region: fx.GraphModule) -> None:

@@ -15,11 +15,6 @@ _BOOL, _FLOAT, _DOUBLE = int(ir.DataType.BOOL), int(ir.DataType.FLOAT), int(ir.D
 _INT32, _INT64 = int(ir.DataType.INT32), int(ir.DataType.INT64)
 
 
-def numel(x: Any) -> Any:
-    """How many elements a tensor has."""
-    return op.Size(x)
-
-
 def log_sigmoid(x: FLOAT) -> Any:
     """``log(sigmoid(x))`` that stays finite where ``sigmoid(x)`` is 0."""
     return op.Neg(op.Softplus(op.Neg(x)))
@@ -262,7 +257,6 @@ def full(
 TABLE: dict[Any, Any] = {
     torch.ops.aten.scalar_tensor.default: scalar_tensor,
     torch.ops.aten.full.default: full,
-    torch.ops.aten.sym_numel.default: numel,
     torch.ops.aten.log_sigmoid.default: log_sigmoid,
     torch.ops.aten.matmul.default: matmul,
     torch.ops.aten.mv.default: matmul,
