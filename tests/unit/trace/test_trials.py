@@ -151,3 +151,15 @@ def test_another_form_for_some_sizes_is_refused() -> None:
     with pytest.raises(sg.CaptureError, match="SG304") as caught:
         sg.to_static(lambda x: torch.cov(x[x[:, 0] > 0]), backend="eager")(torch.ones(3, 2))
     assert "another for others" in str(caught.value)
+
+
+def test_sizes_that_need_not_be_equal_are_told_apart() -> None:
+    def along(x: Tensor, places: Tensor) -> Tensor:
+        y = torch.take_along_dim(x, places.unsqueeze(-1), 1)
+        return y * 2 if y.shape[1] == x.shape[0] else y
+
+    spec = [sg.InputSpec([None, None, 4]), sg.InputSpec([None, None], torch.int64)]
+    static = sg.to_static(along, backend="eager", input_spec=spec)
+    for batch, size, count in ((3, 5, 2), (3, 5, 3), (4, 2, 6), (2, 7, 2)):
+        x, places = torch.randn(batch, size, 4), torch.randint(0, size, (batch, count))
+        assert torch.equal(static(x, places), along(x, places))
