@@ -59,7 +59,8 @@ def _sizes(node: fx.Node) -> Sequence[Any] | None:
 
 def _is_written_out(node: fx.Node) -> bool:
     """Whether a size is open in what `torch.take_along_dim` is given, and it is known of each what is stretched."""
-    shapes = [each.meta["val"].shape for each in node.all_input_nodes[:2]]
+    nodes = node.all_input_nodes  # each once: ``x.take_along_dim(x)`` has one
+    shapes = [each.meta["val"].shape for each in (nodes[0], nodes[min(1, len(nodes) - 1)])]
     dim: Any = node.kwargs.get("dim", node.args[2] if len(node.args) > 2 else None)
     if not any(isinstance(size, torch.SymInt) for shape in shapes for size in shape):
         return False

@@ -36,8 +36,17 @@ def sizes_to_try(
         yield from ({}, {}, {})
         return
     longer = {each.node.expr for each in values if known_false(each == 1)}
-    equal = [dict.fromkeys(symbols, size) for size in _EQUAL]
-    apart = (sizes for groups in _groupings(symbols) for sizes in _sizes_apart(groups, len(groups) == len(symbols)))
+    least = max([int(ranges[each].lower) for each in symbols if each in ranges and ranges[each].lower > 2], default=0)
+    near = [least + more for more in _APART] if least else []
+    equal = [dict.fromkeys(symbols, size) for size in (*_EQUAL, *near)]
+    bases = [_APART] if not least else [_APART, tuple(range(least, least + len(_APART)))]
+    bases.append(tuple(range(max(least, 2), max(least, 2) + len(_APART))))
+    apart = (
+        sizes
+        for base in bases
+        for groups in _groupings(symbols)
+        for sizes in _sizes_apart(groups, len(groups) == len(symbols), base)
+    )
     for sizes in (*equal, *apart):
         if any(size > _MOST_OF_A_NUMBER for symbol, size in sizes.items() if symbol in numbers):
             continue
@@ -47,14 +56,25 @@ def sizes_to_try(
             yield sizes
 
 
-def are_told_apart(symbols: list[Any]) -> bool:
-    """Whether two of these symbols have the same size in all successful calls only if the function wants that."""
-    return len(symbols) <= _MOST_GROUPED
+def are_told_apart(symbols: list[Any], tried: list[dict[Any, int]]) -> bool:
+    """Whether a function wants two of these symbols equal if they are in all successful calls among those tried.
+
+    Of many symbols that is not sure, nor of those whose ranges leave few sizes to try.
+    """
+    pairs = itertools.combinations(symbols, 2)
+    each = all(any(sizes[one] != sizes[other] for sizes in tried) for one, other in pairs)
+    return len(symbols) <= _MOST_GROUPED and each and _others_equal(symbols, tried)
+
+
+def _others_equal(symbols: list[Any], tried: list[dict[Any, int]]) -> bool:
+    """Whether every way to group the symbols was tried."""
+    ways = {tuple(sizes[one] == sizes[other] for one, other in itertools.combinations(symbols, 2)) for sizes in tried}
+    return len(ways) == sum(1 for _ in _partitions(symbols))
 
 
 def _groupings(symbols: list[Any]) -> Iterator[list[list[Any]]]:
     """The ways to take some of the sizes for equal: all ways, or of many sizes two at a time."""
-    if are_told_apart(symbols):
+    if len(symbols) <= _MOST_GROUPED:
         yield from _partitions(symbols)
         return
     yield [[symbol] for symbol in symbols]
@@ -73,12 +93,12 @@ def _partitions(symbols: list[Any]) -> Iterator[list[list[Any]]]:
             yield [*groups[:place], [first, *group], *groups[place + 1 :]]
 
 
-def _sizes_apart(groups: list[list[Any]], often: bool) -> Iterator[dict[Any, int]]:
+def _sizes_apart(groups: list[list[Any]], often: bool, base: tuple[int, ...]) -> Iterator[dict[Any, int]]:
     """Sizes of which those of one group are equal; each group's is also 1, where some functions stretch a tensor."""
     if len(groups) < 2:
         return
-    for start in range(0, len(_APART), 1 if often else 3):
-        sizes = [_APART[(start + place * 3) % len(_APART)] for place in range(len(groups))]
+    for start in range(0, len(base), 1 if often else 3):
+        sizes = [base[(start + place * 3) % len(base)] for place in range(len(groups))]
         yield {symbol: size for size, group in zip(sizes, groups) for symbol in group}
     for one in groups:
-        yield {symbol: 1 if group is one else size for size, group in zip(_APART, groups) for symbol in group}
+        yield {symbol: 1 if group is one else size for size, group in zip(base, groups) for symbol in group}

@@ -57,13 +57,14 @@ def by_trial(symbolic: Symbolic, func: Any, args: Any, kwargs: dict[str, Any]) -
         raise NoForm
     with warnings.catch_warnings(), symbolic.unremembered(), symbolic.learned_inside():
         warnings.simplefilter("ignore")
-        trials = _trials(symbolic, func, leaves, form, symbols)
+        to_try = list(sizes_to_try(symbolic, symbols, list(_values(leaves)), _symbols_in_numbers(leaves)))
+        trials = _trials(func, leaves, form, to_try)
     results = [tree_flatten(trial.result) for trial in trials]
     spec = results[0][1] if results else None
     if spec is None or any(each != spec for _, each in results):
         raise NoForm
     _require_varied(trials, symbols)
-    known = _Known.of(leaves, trials)
+    known = _Known.of(leaves, trials, are_told_apart(symbols, to_try))
     made = [_one(symbolic, known, leaves, trials, found) for found in zip(*(found for found, _ in results))]
     if _writes(func) and (not made or made[0] is not leaves[0]):
         raise NoForm
@@ -84,10 +85,9 @@ def _writes(func: Any) -> bool:
 
 
 # ---- the calls
-def _trials(symbolic: Symbolic, func: Any, leaves: list[Any], form: TreeSpec, symbols: list[Any]) -> list[_Trial]:
+def _trials(func: Any, leaves: list[Any], form: TreeSpec, to_try: list[dict[Any, int]]) -> list[_Trial]:
     found: list[_Trial] = []
     on_data = False
-    to_try = sizes_to_try(symbolic, symbols, list(_values(leaves)), _symbols_in_numbers(leaves))
     for sizes, floats in itertools.product(to_try, _floats(leaves)):
         for filling in (0, 1) if on_data else (0,):
             try:
@@ -219,10 +219,10 @@ class _Known:
     apart: bool
 
     @classmethod
-    def of(cls, leaves: list[Any], trials: list[_Trial]) -> _Known:
+    def of(cls, leaves: list[Any], trials: list[_Trial], apart: bool) -> _Known:
         seen = {str(value): value for value in _values(leaves)}
         numbers = [(value, [_number(trial.sizes, value) for trial in trials]) for value in seen.values()]
-        return cls(numbers, are_told_apart(_symbols_of(leaves)))
+        return cls(numbers, apart)
 
     def fitting(self, found: Sequence[int]) -> Any:
         """The number that is this one in each trial; None where there is no simple one."""
