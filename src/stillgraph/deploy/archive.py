@@ -26,6 +26,7 @@ from stillgraph.deploy.description.wishes import DEFAULT, Wishes
 from stillgraph.deploy.exporting.loaded import LoadedProgram, LoadedPrograms
 from stillgraph.deploy.exporting.locating import located
 from stillgraph.deploy.exporting.shared_state import check_state
+from stillgraph.deploy.onnx.onnx_checksum import weights_beside
 from stillgraph.passes.exceptions.texts import check_texts
 from stillgraph.program.program import Program
 from stillgraph.program.sources import Source
@@ -71,6 +72,8 @@ def save_program(
     target = Path(path)
     write = check_destination(path, format, control_flow)
     wishes.check(write)
+    if wishes.external_data:
+        _check_belongs(weights_beside(target), target)
     receiver = 1 if has_receiver else 0
     if write == "python":
         from stillgraph.deploy.python.write import write_python
@@ -278,12 +281,22 @@ def _check_regular(path: Path) -> None:
         raise OSError(f"{str(path)!r} is no regular file")
 
 
+def _check_belongs(path: Path, target: Path) -> None:
+    """Refuse to replace a file beside a target that the target does not name as its own."""
+    if not os.path.lexists(path):
+        return
+    _check_regular(path)
+    if not (target.is_file() and path.name.encode() in target.read_bytes()):
+        message = f"{str(path)!r} is there and does not belong to {target.name!r}: the weights would take its place"
+        raise FileExistsError(message)
+
+
 @contextlib.contextmanager
 def beside(target: Path) -> Iterator[Path]:
     """A file that takes the target's place at the end, or vanishes; and so does what is written beside it.
 
-    It has the target's name, in a folder of its own beside the target. What a link leads to is replaced, and not the
-    link. A process that is killed leaves the folder, under a hidden name that no save takes again.
+    It has the target's name, in a folder of its own beside the target. If the target is a link, what it leads to is
+    replaced. A process that is killed leaves the folder, under a hidden name that no save takes again.
     """
     target = Path(os.path.realpath(target))
     folder = Path(tempfile.mkdtemp(prefix=f".{target.stem[:20]}-", dir=target.parent))
@@ -292,7 +305,10 @@ def beside(target: Path) -> Iterator[Path]:
         yield temporary
         mask = os.umask(0)
         os.umask(mask)
-        for written in sorted(folder.iterdir(), key=temporary.__eq__):  # the target at the end: it needs the others
+        others = [each for each in folder.iterdir() if each != temporary]
+        for other in others:
+            _check_belongs(target.parent / other.name, target)
+        for written in (*others, temporary):  # the target at the end: it needs the others
             written.chmod(0o666 & ~mask)
             with written.open("rb") as opened:
                 os.fsync(opened.fileno())

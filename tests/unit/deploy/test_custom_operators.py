@@ -77,6 +77,10 @@ def test_bad_tables(scaled: Any, tmp_path: Path) -> None:
     function = in_control_flow(scaled)
     with pytest.raises(ValueError, match=r"a key is an operator such as torch\.ops\.mine\.name\.default, not"):
         sg.save(function, tmp_path / "file.onnx", args=(X,), custom_translation_table={scaled: print})
+    with pytest.raises(ValueError, match="which is no function"):
+        sg.save(function, tmp_path / "file.onnx", args=(X,), custom_translation_table={scaled.default: 3})
+    with pytest.raises(ValueError, match="custom_translation_table is a dict by operators"):
+        sg.save(function, tmp_path / "file.onnx", args=(X,), custom_translation_table=[(scaled.default, print)])
     table = {torch.ops.stillgraph_tests.scaled.default: print}
     with pytest.raises(ValueError, match=r"custom_translation_table is a choice for \.onnx, not for \.pt2"):
         sg.save(function, tmp_path / "file.pt2", args=(X,), custom_translation_table=table)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -42,14 +43,15 @@ def test_two_files_that_run_together(tmp_path: Path) -> None:
     loaded = sg.load(path)
     for x in (X, X[:1], -X):
         torch.testing.assert_close(loaded(x), model(x))
-    torch.save(X, tmp_path / "x")
+    torch.save((X, model(X).detach()), tmp_path / "x")
     told = alone(f"""
         import onnxruntime
         session = onnxruntime.InferenceSession({str(path)!r})
-        x = torch.load({str(tmp_path / "x")!r}).numpy()
-        print(session.run(None, {{"x": x}})[0].shape)
+        x, expected = torch.load({str(tmp_path / "x")!r})
+        (found,) = session.run(None, {{"x": x.numpy()}})
+        print(torch.allclose(torch.from_numpy(found), expected))
     """)
-    assert told.strip() == "(3, 64)"
+    assert told.strip() == "True"
 
 
 def test_many_weights_are_apart_by_themselves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -68,11 +70,50 @@ def test_weights_that_are_not_as_they_were_saved(tmp_path: Path) -> None:
     data = bytearray(weights.read_bytes())
     data[100] ^= 1
     weights.write_bytes(data)
-    with pytest.raises(sg.LoadError, match="damaged, or was changed"):
+    with pytest.raises(sg.LoadError, match=r"steps\.onnx\.data, where its weights were, has others now, or is damaged"):
         sg.load(path)
     weights.unlink()
     with pytest.raises(sg.LoadError, match=r"weights are in a file of their own, steps\.onnx\.data, which is not"):
         sg.load(path)
+
+
+def test_a_copy_does_not_take_the_weights_of_a_later_save(tmp_path: Path) -> None:
+    model, path = saved(tmp_path, external_data=True)
+    copies = [tmp_path / "old.onnx", tmp_path / "old.onnx.data"]
+    shutil.copy(path, copies[0])
+    shutil.copy(tmp_path / "steps.onnx.data", copies[1])
+    torch.testing.assert_close(sg.load(copies[0])(X), model(X))
+    with torch.no_grad():
+        model.first.weight.neg_()
+    sg.save(model, path, args=(X,), external_data=True)
+    torch.testing.assert_close(sg.load(path)(X), model(X))
+    with pytest.raises(sg.LoadError, match="has others now"):
+        sg.load(copies[0])
+
+
+def test_links_lead_to_model_and_weights(tmp_path: Path) -> None:
+    (here := tmp_path / "here").mkdir()
+    (there := tmp_path / "there").mkdir()
+    (link := here / "link.onnx").symlink_to(there / "steps.onnx")
+    sg.save(model := Steps().eval(), link, args=(X,), external_data=True)
+    assert link.is_symlink()
+    torch.testing.assert_close(sg.load(link)(X), model(X))
+    torch.testing.assert_close(sg.load(there / "steps.onnx")(X), model(X))
+
+
+def test_a_file_of_the_user_s_is_not_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (theirs := tmp_path / "steps.onnx.data").write_text("measured")
+    with pytest.raises(FileExistsError, match=r"steps\.onnx\.data' is there and does not belong to 'steps\.onnx'"):
+        saved(tmp_path, external_data=True)
+    monkeypatch.setattr(onnx, "_MOST_IN_A_FILE", 1000)
+    with pytest.raises(FileExistsError, match="does not belong"):
+        saved(tmp_path)
+    assert [each.name for each in tmp_path.iterdir()] == ["steps.onnx.data"]
+    assert theirs.read_text() == "measured"
+    theirs.unlink()
+    theirs.mkdir()
+    with pytest.raises(IsADirectoryError, match=r"steps\.onnx\.data' is a folder"):
+        saved(tmp_path, external_data=True)
 
 
 def test_nothing_is_left_of_a_save_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -91,3 +132,5 @@ def test_nothing_is_left_of_a_save_that_fails(tmp_path: Path, monkeypatch: pytes
 def test_it_is_a_choice_for_onnx_alone(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"external_data is a choice for \.onnx, not for \.pt2"):
         sg.save(Steps(), tmp_path / "steps.pt2", args=(X,), external_data=True)
+    with pytest.raises(ValueError, match="external_data is True, False or None, not 'no'"):
+        saved(tmp_path, external_data="no")

@@ -58,14 +58,7 @@ class Wishes:
             raise ValueError(f"opset is a choice for .onnx, not for .{format}")
         if self.opset is not None and (type(self.opset) is not int or self.opset < OLDEST_OPSET):
             raise ValueError(f"opset is the number of a version from {OLDEST_OPSET} on, not {self.opset!r}")
-        if self.external_data is not None and format != "onnx":
-            raise ValueError(f"external_data is a choice for .onnx, not for .{format}")
-        if self.translations and format != "onnx":
-            raise ValueError(f"custom_translation_table is a choice for .onnx, not for .{format}")
-        for operator in self.translations:
-            if not isinstance(operator, OpOverload):
-                message = f"an operator such as torch.ops.mine.name.default, not {operator!r}"
-                raise ValueError(f"custom_translation_table: a key is {message}")
+        self._check_weights_and_translations(format)
         self._check_names(format)
         bounds = self.max_iterations
         for bound in bounds.values() if isinstance(bounds, Mapping) else () if bounds is None else (bounds,):
@@ -76,6 +69,22 @@ class Wishes:
         if format == "python" and replace(self, time_limit=None) != Wishes():
             message = "prints, assertions and max_iterations are choices for .pt2 and .onnx"
             raise ValueError(f"{message}; Python source does as the original")
+
+    def _check_weights_and_translations(self, format: str) -> None:
+        if self.external_data not in (None, True, False):
+            raise ValueError(f"external_data is True, False or None, not {self.external_data!r}")
+        if self.external_data is not None and format != "onnx":
+            raise ValueError(f"external_data is a choice for .onnx, not for .{format}")
+        if self.translations and format != "onnx":
+            raise ValueError(f"custom_translation_table is a choice for .onnx, not for .{format}")
+        if not isinstance(self.translations, Mapping):
+            raise ValueError(f"custom_translation_table is a dict by operators, not {self.translations!r}")
+        for operator, written in self.translations.items():
+            if not isinstance(operator, OpOverload):
+                message = f"an operator such as torch.ops.mine.name.default, not {operator!r}"
+                raise ValueError(f"custom_translation_table: a key is {message}")
+            if not callable(written):
+                raise ValueError(f"custom_translation_table has {written!r} for {operator}, which is no function")
 
     def _check_names(self, format: str) -> None:
         for option, names in (("input_names", self.input_names), ("output_names", self.output_names)):

@@ -28,7 +28,7 @@ from stillgraph.deploy.exporting.torch_export import export, quiet, summary
 from stillgraph.deploy.exporting.verification import check_artefact, check_sizes
 from stillgraph.deploy.onnx import onnx_checks
 from stillgraph.deploy.onnx import onnx_naming as naming
-from stillgraph.deploy.onnx.onnx_checksum import BLANK, KEY, WEIGHTS, seal
+from stillgraph.deploy.onnx.onnx_checksum import BLANK, KEY, of_weights_beside, seal
 from stillgraph.deploy.onnx.onnx_doubles import spell_out_numbers
 from stillgraph.deploy.onnx.onnx_session import CHECKS, DIMENSIONS, PROGRAM, STATE, VERSION, WRITTEN, run_onnx
 from stillgraph.deploy.onnx.onnx_state import Written, state_as_arguments
@@ -193,7 +193,7 @@ def _convert(exported: torch.export.ExportedProgram, made: _Model, path: Path) -
             onnx_checks.describe(model, made.packed.checks)
             model.metadata_props.update(made.metadata())
             apart = _has_weights_apart(model, made.wishes)
-            model.metadata_props.update({WEIGHTS: BLANK} if apart else {})
+            model.metadata_props.update(of_weights_beside(path) if apart else {})
             given.save(path, external_data=apart)
             seal(path)
     except OSError:

@@ -13,7 +13,7 @@ from stillgraph.core.diagnostics import LoadError, load_error
 from stillgraph.deploy.description.description import check_version
 from stillgraph.deploy.exporting.loaded import LoadedProgram
 from stillgraph.deploy.exporting.torch_export import summary
-from stillgraph.deploy.onnx.onnx_checksum import changed, check_sum, has_weights_beside
+from stillgraph.deploy.onnx.onnx_checksum import changed, check_sum, path_beside_weights
 
 PROGRAM = "stillgraph"
 STATE, WRITTEN, DIMENSIONS = "stillgraph.state", "stillgraph.written", "stillgraph.dims"
@@ -42,13 +42,15 @@ class OnnxSession:
             data: what is in the file.
 
         Raises:
+            LoadError: its weights are in a file of their own, and not there.
             Exception: onnxruntime does not take it.
         """
         import onnxruntime
 
         options = onnxruntime.SessionOptions()
         options.log_severity_level = 4  # a failing assertion is reported by the exception alone
-        model = str(path) if has_weights_beside(data) else data
+        beside = path_beside_weights(data, path)
+        model = data if beside is None else str(beside)
         self.session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
         self.texts: dict[str, str] = self.session.get_modelmeta().custom_metadata_map
         self.state: dict[str, torch.Tensor] = {}
@@ -116,7 +118,7 @@ def load_onnx(path: Path) -> LoadedProgram:
     """
     data = path.read_bytes()
     try:
-        has_checksum = check_sum(data, path)
+        has_checksum = check_sum(data)
         session = OnnxSession(path, data)
         if PROGRAM not in session.texts:
             raise load_error("it was not saved by stillgraph", "Open it with onnxruntime.InferenceSession.")
