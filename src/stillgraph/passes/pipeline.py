@@ -12,7 +12,7 @@ from stillgraph.passes.exceptions.texts import leave_out_texts
 from stillgraph.passes.kernels.constants import hoist_constants
 from stillgraph.passes.kernels.gradients import drop_gradients
 from stillgraph.passes.kernels.kernels import choose_kernels
-from stillgraph.passes.kernels.layout import contiguous_branch_results
+from stillgraph.passes.kernels.layout import contiguous_branch_results, refuse_asked_layouts
 from stillgraph.passes.kernels.modes import settle_modes
 from stillgraph.passes.kernels.open_sizes import write_out_for_open_sizes
 from stillgraph.passes.kernels.sorting import order_to_tensors
@@ -67,6 +67,7 @@ WHOLE_GRAPH: tuple[Pass, ...] = (
     drop_dead_code,
     bound_loops,
     tidy_operands,
+    refuse_asked_layouts,
     contiguous_branch_results,
     write_out_for_open_sizes,
     separate_aliases,
