@@ -173,11 +173,13 @@ def outcome(expression: str, cut: bool) -> Outcome:
             eager = [_ran(function_of(expression, cut), _given(letters, cut, *sizes)) for sizes in examples]
         except Exception as error:
             return Outcome("eager", f"{type(error).__name__}: {error}"[:200])
+        warnings.filterwarnings("error", r"(?s).*The call was made in plain PyTorch", RuntimeWarning)
+        warnings.filterwarnings("error", "the capture fails", RuntimeWarning)
         try:
             spec = None if cut else [_spec(letter, tensor) for letter, tensor in zip(letters, tensors(letters, 5, 6))]
             static = sg.to_static(function_of(expression, cut), input_spec=spec, full_graph=True, backend="eager")
             got = [_ran(static, _given(letters, cut, *sizes)) for sizes in (examples[:1] if cut else examples)]
-        except sg.StillgraphError as error:
+        except (sg.StillgraphError, RuntimeWarning) as error:
             code = re.search(r"reason (SG\d+)", str(error))
             return Outcome(code[1] if code else type(error).__name__, str(error)[:600])
         except Exception as error:

@@ -18,8 +18,11 @@ REFUSED: dict[str, tuple[str, str, str]] = {
     "m.tolist()": ("SG301", "SG301", "a list of lists of which only the run knows the length"),
     "squeeze_()": ("", "SG304", "with a size of 1 the result has a dimension less"),
     "reversed(v)": ("SG306", "SG306", "it is an iterator in the program"),
-    "CrossMapLRN2d": ("SG305", "SG305", "torch applies a torch.autograd.Function in its own code"),
-    "torch.range(": ("SG303", "", "deprecated; torch.arange takes a number of the run"),
+    "CrossMapLRN2d": ("SG303", "SG304", "torch makes its buffers with resize_as_"),
+    "torch.range(": ("SG303", "SG304", "deprecated; torch.arange takes a number of the run"),
+    "resize_": ("SG304", "SG304", "what memory a tensor has decides what it does"),
+    "resize_as_": ("SG304", "SG304", "what memory a tensor has decides what it does"),
+    "linalg.lstsq": ("SG304", "SG304", "the rank decides how many residuals there are"),
     "map_(": ("SG304", "SG304", "Python for each element"),
     "apply_(": ("SG304", "SG304", "Python for each element"),
 }
