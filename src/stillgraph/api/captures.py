@@ -241,7 +241,8 @@ class _Check:
 
     def _shown(self, source: Source) -> object:
         """What an argument is called."""
-        return self.names[source.key] if isinstance(source, Argument) and isinstance(source.key, int) else source
+        index = source.key if isinstance(source, Argument) else None
+        return self.names[index] if isinstance(index, int) and index < len(self.names) else source
 
 
 def parameter_names(function: Any, named: bool = False) -> list[str]:
@@ -256,4 +257,4 @@ def parameter_names(function: Any, named: bool = False) -> list[str]:
 def has_receiver(function: Any) -> bool:
     """Whether a plain function stands in a class body: its first argument is then the receiver."""
     owner = stated(function, "__qualname__", "").rpartition(".")[0]
-    return bool(owner) and not owner.endswith("<locals>")
+    return isinstance(function, FunctionType) and bool(owner) and not owner.endswith("<locals>")

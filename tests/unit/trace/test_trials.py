@@ -163,3 +163,63 @@ def test_sizes_that_need_not_be_equal_are_told_apart() -> None:
     for batch, size, count in ((3, 5, 2), (3, 5, 3), (4, 2, 6), (2, 7, 2)):
         x, places = torch.randn(batch, size, 4), torch.randint(0, size, (batch, count))
         assert torch.equal(static(x, places), along(x, places))
+
+
+@pytest.mark.parametrize("bounds", [(2, 6), (None, 6), (8, 20), (3, 4), (33, None), (64, 512)])
+def test_sizes_in_ranges_are_told_apart(bounds: tuple[int | None, int | None]) -> None:
+    def product(x: Tensor, y: Tensor) -> Tensor:
+        z = torch.linalg.multi_dot([x, torch.ones(3, 3), y.T])
+        return z * 2 if z.shape[1] == x.shape[0] else z
+
+    spec = [sg.InputSpec([sg.Dim(name, min=bounds[0], max=bounds[1]), 3]) for name in "nm"]
+    least = bounds[0] or 2
+    static = sg.to_static(product, backend="eager", input_spec=spec)
+    for rows, columns in ((least, least + 1), (least + 1, least), (least, least)):
+        x, y = torch.randn(rows, 3), torch.randn(columns, 3)
+        assert torch.equal(static(x, y), product(x, y))
+    program = sg.export(product, (torch.randn(least, 3), torch.randn(least + 1, 3)), input_spec=spec)
+    x, y = torch.randn(least + 1, 3), torch.randn(least, 3)
+    assert torch.equal(program(x, y), product(x, y))
+
+
+FUNCTIONS = {
+    "rfft": lambda x: torch.fft.rfft(x, dim=0),
+    "max_pool": lambda x: F.max_pool1d(x.T[None], 2),
+    "kron": lambda x: torch.kron(x, torch.ones(2, 2)),
+    "cov": lambda x: torch.cov(x.T),
+    "indices": lambda x: torch.tril_indices(x.shape[0], x.shape[0]),
+    "combinations": lambda x: torch.combinations(x[:, 0]),
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_sizes_of_a_range_that_begins_high(name: str) -> None:
+    function = FUNCTIONS[name]
+    program = sg.export(function, (torch.randn(70, 3),), input_spec=[sg.InputSpec([sg.Dim("n", min=64, max=512), 3])])
+    for size in (64, 100, 300):
+        x = torch.randn(size, 3)
+        torch.testing.assert_close(program(x), function(x))
+
+
+def test_a_guard_on_a_size_that_is_scaled() -> None:
+    def scaled(x: Tensor) -> Tensor:
+        return F.interpolate(x, scale_factor=1.3)
+
+    static = sg.to_static(scaled, backend="eager", input_spec=[sg.InputSpec([1, 2, None])])
+    for size in (4, 9, 16):
+        x = torch.randn(1, 2, size)
+        assert torch.equal(static(x), scaled(x))
+
+
+@pytest.mark.parametrize("name", ["pinverse", "bilinear", "irfft2"])
+def test_what_torch_writes_in_c_for_plain_sizes(name: str) -> None:
+    functions: dict[str, Any] = {
+        "pinverse": lambda x: torch.pinverse(x),
+        "bilinear": lambda x: F.bilinear(x, x, torch.ones(2, 3, 3)),
+        "irfft2": lambda x: torch.fft.irfft2(x),
+    }
+    function = functions[name]
+    program = sg.export(function, (torch.randn(5, 3),), input_spec=[sg.InputSpec([None, 3])])
+    for size in (5, 4, 9):
+        x = torch.randn(size, 3)
+        torch.testing.assert_close(program(x), function(x), rtol=1e-4, atol=1e-5)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from stillgraph.core.diagnostics import refuse
-from stillgraph.core.files import is_dependency, is_our_module, is_package, is_torch
+from stillgraph.core.files import is_dependency, is_our_module, is_ours, is_package, is_torch
 from stillgraph.trace.code.chance import is_by_chance
 from stillgraph.trace.code.frames import here
 from stillgraph.trace.code.signals import Restart
@@ -177,7 +177,9 @@ class UnseenCode:
             CaptureError: it is known in the run only; before that `Restart`, where the code can be followed.
         """
         code = frame.f_code
-        if not issubclass(type(value), _STAND_INS) or self._capture.is_rewritten(code) or is_torch(code.co_filename):
+        if not issubclass(type(value), _STAND_INS) or self._capture.is_rewritten(code):
+            return
+        if is_torch(code.co_filename) or is_ours(code.co_filename):
             return
         if audits.is_users(frame):
             self.follow_all()

@@ -325,7 +325,8 @@ class Symbolic:
         """A condition on sizes as Python."""
         from torch.utils._sympy.printers import PythonPrinter
 
-        return str(PythonPrinter().doprint(expression))
+        text = str(PythonPrinter().doprint(expression))
+        return text.replace("torch.sym_float(", "float(")  # guards are asked with plain numbers
 
     @property
     def mark(self) -> int:

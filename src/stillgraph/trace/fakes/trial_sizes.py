@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
@@ -13,7 +13,9 @@ from stillgraph.trace.fakes.symbolic import Symbolic, known_false
 # All sizes at once, as some functions want them equal; or each group of equal ones, from one of these on.
 _EQUAL = (-8, -6, -4, -3, -2, -1, 0, 1, 2, 3, 4, 5, 6, 8, 9, 12, 16, 31, 64, 300, 1025)
 _APART = (2, 3, 5, 7, 11, 13, 17, 24, 36, 100)
+_NEAR = range(10)  # behind the smallest size of all, where ranges have one
 _MOST_OF_A_NUMBER = 36  # one that is no size: it may count what the function makes
+_MOST_OF_A_RANGE = 600  # the smallest number of a range behind which some are tried all the same
 _MOST_GROUPED = 4  # sizes that are put into groups of equal ones in all ways: fifteen
 
 
@@ -36,19 +38,18 @@ def sizes_to_try(
         yield from ({}, {}, {})
         return
     longer = {each.node.expr for each in values if known_false(each == 1)}
-    least = max([int(ranges[each].lower) for each in symbols if each in ranges and ranges[each].lower > 2], default=0)
-    near = [least + more for more in _APART] if least else []
-    equal = [dict.fromkeys(symbols, size) for size in (*_EQUAL, *near)]
-    bases = [_APART] if not least else [_APART, tuple(range(least, least + len(_APART)))]
-    bases.append(tuple(range(max(least, 2), max(least, 2) + len(_APART))))
+    least = max([2, *(int(ranges[each].lower) for each in symbols if each in ranges)])
+    near = [least + more for more in _NEAR]
+    equal = (dict.fromkeys(symbols, size) for size in (*_EQUAL, *near, *(least + more for more in _APART)))
     apart = (
         sizes
-        for base in bases
         for groups in _groupings(symbols)
-        for sizes in _sizes_apart(groups, len(groups) == len(symbols), base)
+        for base, step in ((_APART, 3), (near, 1), (near[::-1], 1))
+        for sizes in _sizes_apart(groups, base, step)
     )
+    most = max(_MOST_OF_A_NUMBER, near[-1] if least <= _MOST_OF_A_RANGE else 0)
     for sizes in (*equal, *apart):
-        if any(size > _MOST_OF_A_NUMBER for symbol, size in sizes.items() if symbol in numbers):
+        if any(size > most for symbol, size in sizes.items() if symbol in numbers):
             continue
         limits = [(ranges[symbol], size) for symbol, size in sizes.items() if symbol in ranges]
         stretched = any(size == 1 and symbol in longer for symbol, size in sizes.items())
@@ -57,19 +58,17 @@ def sizes_to_try(
 
 
 def are_told_apart(symbols: list[Any], tried: list[dict[Any, int]]) -> bool:
-    """Whether a function wants two of these symbols equal if they are in all successful calls among those tried.
+    """Whether symbols that are equal in all calls that succeed are so because the function wants it.
 
-    Of many symbols that is not sure, nor of those whose ranges leave few sizes to try.
+    That is so if all ways to take some for equal were tried. They are not for many symbols, nor if ranges are narrow.
+
+    Args:
+        symbols: those that the function is given.
+        tried: what `sizes_to_try` gave.
     """
-    pairs = itertools.combinations(symbols, 2)
-    each = all(any(sizes[one] != sizes[other] for sizes in tried) for one, other in pairs)
-    return len(symbols) <= _MOST_GROUPED and each and _others_equal(symbols, tried)
-
-
-def _others_equal(symbols: list[Any], tried: list[dict[Any, int]]) -> bool:
-    """Whether every way to group the symbols was tried."""
-    ways = {tuple(sizes[one] == sizes[other] for one, other in itertools.combinations(symbols, 2)) for sizes in tried}
-    return len(ways) == sum(1 for _ in _partitions(symbols))
+    pairs = [*itertools.combinations(symbols, 2)]
+    ways = {tuple(sizes[one] == sizes[other] for one, other in pairs) for sizes in tried}
+    return len(symbols) <= _MOST_GROUPED and len(ways) == sum(1 for _ in _partitions(symbols))
 
 
 def _groupings(symbols: list[Any]) -> Iterator[list[list[Any]]]:
@@ -93,12 +92,13 @@ def _partitions(symbols: list[Any]) -> Iterator[list[list[Any]]]:
             yield [*groups[:place], [first, *group], *groups[place + 1 :]]
 
 
-def _sizes_apart(groups: list[list[Any]], often: bool, base: tuple[int, ...]) -> Iterator[dict[Any, int]]:
+def _sizes_apart(groups: list[list[Any]], base: Sequence[int], step: int) -> Iterator[dict[Any, int]]:
     """Sizes of which those of one group are equal; each group's is also 1, where some functions stretch a tensor."""
     if len(groups) < 2:
         return
-    for start in range(0, len(base), 1 if often else 3):
-        sizes = [base[(start + place * 3) % len(base)] for place in range(len(groups))]
+    every = 1 if all(len(group) == 1 for group in groups) else 3
+    for start in range(0, len(base), every):
+        sizes = [base[(start + place * step) % len(base)] for place in range(len(groups))]
         yield {symbol: size for size, group in zip(sizes, groups) for symbol in group}
     for one in groups:
         yield {symbol: 1 if group is one else size for size, group in zip(base, groups) for symbol in group}

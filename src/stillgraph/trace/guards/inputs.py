@@ -162,7 +162,8 @@ class Inputs:
     def _tensor(self, value: torch.Tensor, source: Source) -> torch.Tensor:
         recorder = self.recorder
         assert recorder is not None
-        dims = self._open_dims(value, source)
+        declared = self.symbolic_dims(source, value)
+        dims = self._open_dims(value, source, declared)
         as_it_is = id(value) in self.as_they_are
         same = self._note_alias(value, source, dims)
         if same and (self.aliases_matter or as_it_is):
@@ -171,7 +172,7 @@ class Inputs:
         if any(dims):
             fake = recorder.symbolic.fake_dynamic(recorder.symbolic.apart(value) if same else value, dims, name)
             self._note_symbols(fake, source)
-            self._require_declared(fake, source, value)
+            self._require_declared(fake, declared)
         else:
             fake = recorder.symbolic.fake_apart(value) if same else recorder.fakes.of(value)
         if same:
@@ -186,18 +187,20 @@ class Inputs:
         self._add(Input(name, "argument", source, fake), value if as_it_is else fake)
         return value if as_it_is else fake
 
-    def _open_dims(self, value: torch.Tensor, source: Source) -> tuple[bool, ...]:
+    def _open_dims(
+        self, value: torch.Tensor, source: Source, declared: tuple[bool | Dim, ...]
+    ) -> tuple[bool, ...]:
         """Which dimensions are symbolic.
 
         Sizes 0 and 1 are special to torch (broadcasting, squeezing): such a call gets a program of its own.
         """
         differed = self.open_sizes.get(source, frozenset())
-        declared = enumerate(self.symbolic_dims(source, value))
-        return tuple((bool(is_open) or dim in differed) and value.shape[dim] > 1 for dim, is_open in declared)
+        wanted = (bool(is_open) or dim in differed for dim, is_open in enumerate(declared))
+        return tuple(is_open and size > 1 for is_open, size in zip(wanted, value.shape))
 
-    def _require_declared(self, fake: torch.Tensor, source: Source, value: torch.Tensor) -> None:
+    def _require_declared(self, fake: torch.Tensor, declared: tuple[bool | Dim, ...]) -> None:
         """Let it be known, and guarded, that open sizes are in their ranges, and that those of one name are equal."""
-        for size, dim in zip(fake.shape, self.symbolic_dims(source, value)):
+        for size, dim in zip(fake.shape, declared):
             if isinstance(dim, Dim) and isinstance(size, torch.SymInt):
                 first = self._named.setdefault(dim.name, size)
                 for holds in (first == size, size >= (dim.min or 0), size <= (size if dim.max is None else dim.max)):

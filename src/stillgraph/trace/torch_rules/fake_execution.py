@@ -47,7 +47,12 @@ _HINTS = {
     torch.Tensor.__getitem__: _PART,
     **{getattr(space, name): _PARTS for space in (torch, torch.Tensor) for name in _IN_PARTS if hasattr(space, name)},
 }
-_WANT_INTEGERS = (WANTS_INTEGERS, "on tensor with symbolic sizes/strides")
+_WANT_INTEGERS = (
+    *(WANTS_INTEGERS, "on tensor with symbolic sizes/strides"),
+    "dispatch_on_subclass called with NO overloaded args",  # a function of torch's in C++, called with symbols alone
+    "tried to directly modify sizes for customized tensor",
+    "Please convert all Tensors to FakeTensors first",  # a tensor that torch makes on the way, of a plain size
+)
 _NAMES = ("dropout", "alpha_dropout", "feature_dropout", "feature_alpha_dropout", "dropout1d", "dropout2d", "dropout3d")
 _DROPOUTS = {
     getattr(space, name + ending)
@@ -70,7 +75,7 @@ def run_on_fakes(symbolic: Symbolic, func: Any, args: Any, kwargs: dict[str, Any
         if undo is None or not undo.settled():
             return result
         redo = undo.redoing()
-    except (*DATA_DEPENDENT, RuntimeError) as error:
+    except (*DATA_DEPENDENT, RuntimeError, AssertionError) as error:
         if not isinstance(error, DATA_DEPENDENT) and not wants_plain_sizes(error):
             raise
         failure = error
@@ -172,7 +177,7 @@ def require_not_quantized(func: Any, result: Any) -> None:
             raise no_such_tensors(func)
 
 
-def wants_plain_sizes(error: RuntimeError) -> bool:
+def wants_plain_sizes(error: Exception) -> bool:
     """Whether torch says that it takes no symbols for sizes."""
     return any(text in str(error) for text in _WANT_INTEGERS)
 
@@ -184,6 +189,14 @@ def takes_no_such_size(func: Any) -> BaseException:
     return refuse("SG304", message, location=here(), hint=hint)
 
 
+def has_no_form(func: Any) -> BaseException:
+    """The refusal of a call whose result torch cannot tell without data: its values decide the sizes."""
+    hint = "Call it outside the static function, or take one whose sizes the values do not decide."
+    return refuse("SG304", f"{name_of(func)} gives sizes that only the run knows", location=here(), hint=hint)
+
+
+_SYMBOL = re.compile(r"\bu\d+\b")
+"""A size that only the run knows, in an error of torch's: eager PyTorch may raise none."""
 _NAMED = re.compile(r"\b(?:Staged|Sym)(?:Int|Float|Bool)\b")
 
 
@@ -214,9 +227,13 @@ def require_fit(recorder: Recorder, error: Exception, func: Any, args: Any, kwar
     """
     given = (args, kwargs)
     require_one_kind(tree_leaves(given), "is given to torch")
-    if isinstance(error, RuntimeError) and wants_plain_sizes(error):
+    if isinstance(error, (RuntimeError, AssertionError)) and wants_plain_sizes(error):
         recorder.needs_value(given)
-        raise takes_no_such_size(func) from error
+        raise (takes_no_such_size if _is_open(args, kwargs) else has_no_form)(func) from error
+    if isinstance(error, RuntimeError) and _SYMBOL.search(str(error)):
+        recorder.needs_value(given)
+        message = f"{name_of(func)} takes these sizes or not, as only the run knows ({str(error).splitlines()[0]})"
+        raise refuse("SG304", message, location=here(), hint=_FORMS, kind=MisreadError) from error
     if takes_no_number(error, given):
         recorder.needs_value(given)
         raise misreads_number(func) from error

@@ -63,7 +63,7 @@ def by_trial(symbolic: Symbolic, func: Any, args: Any, kwargs: dict[str, Any]) -
     spec = results[0][1] if results else None
     if spec is None or any(each != spec for _, each in results):
         raise NoForm
-    _require_varied(trials, symbols)
+    _require_varied(trials, to_try)
     known = _Known.of(leaves, trials, are_told_apart(symbols, to_try))
     made = [_one(symbolic, known, leaves, trials, found) for found in zip(*(found for found, _ in results))]
     if _writes(func) and (not made or made[0] is not leaves[0]):
@@ -246,9 +246,11 @@ def _line(was: Sequence[int], found: Sequence[int]) -> tuple[int, int] | None:
     return (factor, term) if all(b == factor * a + term for a, b in zip(was, found)) else None
 
 
-def _require_varied(trials: list[_Trial], symbols: list[Any]) -> None:
-    """Let nothing be told by trials that all had the same size, which the function may want."""
-    if len(trials) < 3 or any(len({trial.sizes[symbol] for trial in trials}) < 3 for symbol in symbols):
+def _require_varied(trials: list[_Trial], to_try: list[dict[Any, int]]) -> None:
+    """Let nothing be told by calls that all had the same size, which the function may want."""
+    wanted = {symbol: min(3, len({sizes[symbol] for sizes in to_try})) for symbol in to_try[0]}
+    varied = all(len({trial.sizes[symbol] for trial in trials}) >= count for symbol, count in wanted.items())
+    if len(trials) < min(3, len(to_try)) or not varied:
         raise NoForm
 
 
@@ -261,6 +263,9 @@ def _one(symbolic: Symbolic, known: _Known, leaves: list[Any], trials: list[_Tri
         raise NoForm
     for place, leaf in enumerate(leaves):
         if all(each is trial.given[place] for each, trial in zip(found, trials)):
+            sizes = [[_number(trial.sizes, size) for size in leaf.shape] for trial in trials]
+            if [[*each.shape] for each in found] != sizes:
+                raise NoForm  # it is resized
             return _written(leaf, first)
     if first.layout is not torch.strided or first.is_quantized:
         raise NoForm

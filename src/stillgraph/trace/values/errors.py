@@ -9,6 +9,7 @@ import torch
 from stillgraph.core.diagnostics import MisreadError, refuse
 from stillgraph.program.facts.info import info
 from stillgraph.trace.code.frames import here
+from stillgraph.trace.fakes.symbolic import DATA_DEPENDENT
 from stillgraph.trace.values.operands import ONE_KIND
 
 KINDS = {
@@ -45,6 +46,9 @@ def in_eagers_words(error: BaseException) -> None:
         CaptureError: Python has raised it for something that stands for a value of which it does not know the kind;
             what eager PyTorch does with the value is not known.
     """
+    if isinstance(error, DATA_DEPENDENT):  # outside of the functions of torch that the capture sees
+        message = f"torch asks for a number that only the run knows ({str(error).strip().splitlines()[0]})"
+        raise refuse("SG304", message, location=here(), kind=MisreadError) from None
     if isinstance(error, AttributeError):
         require_one_tensor(error.obj, str(error.name))
     if any(type(arg) is str and _GIVEN.search(arg) for arg in error.args):
