@@ -263,8 +263,8 @@ def _one(symbolic: Symbolic, known: _Known, leaves: list[Any], trials: list[_Tri
         raise NoForm
     for place, leaf in enumerate(leaves):
         if all(each is trial.given[place] for each, trial in zip(found, trials)):
-            sizes = [[_number(trial.sizes, size) for size in leaf.shape] for trial in trials]
-            if [[*each.shape] for each in found] != sizes:
+            expected = [[_number(trial.sizes, size) for size in leaf.shape] for trial in trials]
+            if [[*each.shape] for each in found] != expected:
                 raise NoForm  # it is resized
             return _written(leaf, first)
     if first.layout is not torch.strided or first.is_quantized:
