@@ -38,7 +38,7 @@ def sizes_to_try(
         yield from ({}, {}, {})
         return
     longer = {each.node.expr for each in values if known_false(each == 1)}
-    least = max([2, *(int(ranges[each].lower) for each in symbols if each in ranges)])
+    least = int(max([2, *(ranges[each].lower for each in symbols if each in ranges)]))
     near = [least + more for more in _NEAR]
     equal = (dict.fromkeys(symbols, size) for size in (*_EQUAL, *near, *(least + more for more in _APART)))
     apart = (
