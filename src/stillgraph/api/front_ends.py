@@ -16,6 +16,7 @@ from stillgraph.operators.table import OPERATORS
 from stillgraph.settings import SETTINGS
 from stillgraph.source.compiled import is_converted
 from stillgraph.source.convert import convert, convert_generator
+from stillgraph.source.generators import around_block, inside_out
 from stillgraph.trace.code.front_end import FrontEnd
 from stillgraph.trace.code.names import assigned_outer_variables
 
@@ -62,8 +63,11 @@ def rewritten(function: FunctionType) -> str:
     return convert(function, OPERATORS, plain_callee=_plain_callee).code
 
 
-def _turn_inside_out(function: FunctionType, watched: frozenset[str], tries: bool) -> Turned | None:
-    turned = convert_generator(function, OPERATORS, watched=watched, plain_callee=_plain_callee, tries=tries)
+def _turn_inside_out(function: FunctionType, watched: frozenset[str], tries: bool, manages: bool) -> Turned | None:
+    turn = around_block if manages else inside_out
+    turned = convert_generator(
+        function, OPERATORS, watched=watched, plain_callee=_plain_callee, tries=tries, turn=turn
+    )
     if turned is None or turned.emit is None:
         return None
     SETTINGS.logbook.rewritten(function, turned)
@@ -75,8 +79,10 @@ def _interpret(function: FunctionType, watched: frozenset[str], tries: bool) -> 
     return interpret_in(None, function)
 
 
-def _interpret_inside_out(function: FunctionType, watched: frozenset[str], tries: bool) -> Turned | None:
-    return turn_inside_out_in(None, function)
+def _interpret_inside_out(
+    function: FunctionType, watched: frozenset[str], tries: bool, manages: bool
+) -> Turned | None:
+    return turn_inside_out_in(None, function, manages)
 
 
 def interpret_in(segment: Segment | None, function: FunctionType) -> Converted:
@@ -84,9 +90,9 @@ def interpret_in(segment: Segment | None, function: FunctionType) -> Converted:
     return bytecode.convert(function, segment), assigned_outer_variables(function.__code__)
 
 
-def turn_inside_out_in(segment: Segment | None, function: FunctionType) -> Turned | None:
+def turn_inside_out_in(segment: Segment | None, function: FunctionType, manages: bool) -> Turned | None:
     """The same for a generator turned inside out."""
-    turned = bytecode.convert_generator(function, segment)
+    turned = bytecode.convert_generator(function, segment, manages)
     return None if turned is None else (turned[0], assigned_outer_variables(function.__code__), turned[1])
 
 
@@ -100,14 +106,17 @@ def _convert(function: FunctionType, watched: frozenset[str], tries: bool) -> Co
         return _interpret(function, watched, tries)
 
 
-def _convert_inside_out(function: FunctionType, watched: frozenset[str], tries: bool) -> Turned | None:
+def _convert_inside_out(
+    function: FunctionType, watched: frozenset[str], tries: bool, manages: bool
+) -> Turned | None:
     try:
-        turned = _turn_inside_out(function, watched, tries)
+        turned = _turn_inside_out(function, watched, tries, manages)
     except (CaptureError, Refusal) as error:
         if not _lacks_source(error):
             raise
         turned = None
-    return _interpret_inside_out(function, watched, tries) if turned is None else turned  # it knows more expressions
+    # Bytecode knows more expressions.
+    return _interpret_inside_out(function, watched, tries, manages) if turned is None else turned
 
 
 BYTECODE = FrontEnd(_interpret, _interpret_inside_out, is_converted, SETTINGS.skips)

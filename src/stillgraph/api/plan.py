@@ -104,8 +104,8 @@ class Plan:
             resumed = self._resumed.get(id(function))
             return interpret_in(segment, function) if resumed is None else (resumed(segment), ())
 
-        def inside_out(function: FunctionType, watched: frozenset[str], tries: bool) -> Any:
-            return turn_inside_out_in(segment, function)
+        def inside_out(function: FunctionType, watched: frozenset[str], tries: bool, manages: bool) -> Any:
+            return turn_inside_out_in(segment, function, manages)
 
         return FrontEnd(convert, inside_out, is_converted, SETTINGS.skips, None, True, may_end)
 

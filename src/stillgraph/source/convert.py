@@ -19,7 +19,7 @@ from stillgraph.source import assigning
 from stillgraph.source.callees import Callee, Path, known_callees
 from stillgraph.source.compiled import Origin, bind, compile_function, is_converted
 from stillgraph.source.comprehensions import apart
-from stillgraph.source.generators import Place, Twin, inside_out, with_twins
+from stillgraph.source.generators import Place, Turn, Twin, inside_out, with_twins
 from stillgraph.source.names import Names
 from stillgraph.source.parse import FunctionSource, find_function, location
 from stillgraph.source.pipeline import STEPS, STRUCTURE, is_known
@@ -86,14 +86,17 @@ def convert(fn: types.FunctionType, operators: Mapping[str, object], *, watched:
     """
     if not isinstance(fn, types.FunctionType):
         raise refuse("SG101", f"{fn!r} is not a function written in Python")
-    converted = _converted(fn, False, operators, _Way(watched, tries), plain_callee, keep_steps)
+    converted = _converted(fn, None, operators, _Way(watched, tries), plain_callee, keep_steps)
     assert converted is not None
     return converted
 
 
 def convert_generator(fn: types.FunctionType, operators: Mapping[str, object], *, watched: frozenset[str] = frozenset(),
-                      plain_callee: Callable[[object], bool] | None = None, tries: bool = False) -> Converted | None:
+                      plain_callee: Callable[[object], bool] | None = None, tries: bool = False,
+                      turn: Turn = inside_out) -> Converted | None:
     """Turn a generator inside out (see `source.generators`) and rewrite it as `convert` does.
+
+    ``turn`` is `inside_out`, or `around_block` for the function of a context manager.
 
     Returns:
         A function with a further keyword, `Converted.emit`; None for a generator with which that cannot be done.
@@ -101,7 +104,7 @@ def convert_generator(fn: types.FunctionType, operators: Mapping[str, object], *
     Raises:
         CaptureError: as `convert`.
     """
-    return _converted(fn, True, operators, _Way(watched, tries), plain_callee, False)
+    return _converted(fn, turn, operators, _Way(watched, tries), plain_callee, False)
 
 
 class _Way(NamedTuple):
@@ -111,11 +114,11 @@ class _Way(NamedTuple):
     tries: bool
 
 
-def _converted(fn: types.FunctionType, turned: bool, operators: Mapping[str, object], way: _Way,
+def _converted(fn: types.FunctionType, turn: Turn | None, operators: Mapping[str, object], way: _Way,
                plain_callee: Callable[[object], bool] | None, keep_steps: bool) -> Converted | None:
     try:
-        analysis = _analysis(fn, turned)
-        if turned and analysis.emit is None:
+        analysis = _analysis(fn, turn)
+        if turn is not None and analysis.emit is None:
             return None
         callees = known_callees(analysis.scopes.callees, fn, plain_callee)
         rewritten = analysis.rewritten(way, callees)
@@ -160,13 +163,13 @@ class _Rewritten:
 class _Analysis:
     """What is known about one code object, and the ways in which it has been rewritten so far."""
 
-    def __init__(self, code: types.CodeType, source: FunctionSource, turned: bool = False) -> None:
+    def __init__(self, code: types.CodeType, source: FunctionSource, turn: Turn | None = None) -> None:
         self._source = source
         self._free = code.co_freevars
         self._origin = Origin.of(code)
         self.node: FunctionNode = source.node
         self.emit: str | None = None
-        turned_node = inside_out(source.node) if turned else None
+        turned_node = None if turn is None else turn(source.node)
         if turned_node is not None:
             self.node, self.emit = turned_node
         self.scopes = analyse(self.node)
@@ -265,17 +268,17 @@ def _unannotated(arg: ast.arg) -> ast.arg:
     return with_fields(arg, annotation=None)
 
 
-_analyses: dict[tuple[int, bool], tuple[weakref.ref[types.CodeType], _Analysis]] = {}
+_analyses: dict[tuple[int, Turn | None], tuple[weakref.ref[types.CodeType], _Analysis]] = {}
 _lock = threading.RLock()
 
 
-def _analysis(fn: types.FunctionType, turned: bool = False) -> _Analysis:
+def _analysis(fn: types.FunctionType, turn: Turn | None = None) -> _Analysis:
     """The analysis of a function's code, kept for as long as the code lives.
 
     Keyed by identity: two code objects are equal if their text and lines are, even if they come from different files.
     """
     code = fn.__code__
-    key = (id(code), turned)
+    key = (id(code), turn)
     known = _analyses.get(key)
     if known is not None and known[0]() is code:
         return known[1]
@@ -286,7 +289,7 @@ def _analysis(fn: types.FunctionType, turned: bool = False) -> _Analysis:
         known = _analyses.get(key)
         if known is not None and known[0]() is code:
             return known[1]
-        made = _Analysis(code, find_function(code, fn.__globals__), turned)
+        made = _Analysis(code, find_function(code, fn.__globals__), turn)
 
         def forget(dead: weakref.ref[types.CodeType]) -> None:
             if _analyses.get(key, (None,))[0] is dead:

@@ -23,8 +23,13 @@ What another generator gives is taken from what says so::
                                                     return emit_1.nothing
                                             count = given_1.value
 
-The result is rewritten like any other function. This is possible where nothing can tell the difference: each ``yield``
-is a statement, and none stands inside ``with`` or ``try``, which would see what the loop's body raises.
+The function of a context manager (`contextlib.contextmanager`) sees what its block raises, and is never left early::
+
+    with lock:                              with lock:
+        yield 1                                 emit_1(1)           # the block
+
+The result is rewritten like any other function. This is possible where nothing can tell the difference: for a
+loop, each ``yield`` is a statement, and none stands inside ``with`` or ``try``, which would see what its body raises.
 
 A generator that is defined inside the function gets a twin, a function beside it that is the same turned inside out
 (`with_twins`); the rewritten code says by a decorator, ``generator``, which two belong together.
@@ -33,6 +38,7 @@ from __future__ import annotations
 
 import ast
 import copy
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from stillgraph.source import build
@@ -52,20 +58,60 @@ class _NotPossible(Exception):
     """A ``yield`` stands where it cannot become a call."""
 
 
+Turn = Callable[[FunctionNode], InsideOut | None]
+
+
 def inside_out(node: FunctionNode) -> InsideOut | None:
-    """The generator with its ``yield``s as calls, or None where that would not mean the same."""
+    """A generator with its ``yield``s as calls of a loop's body, or None where that would not mean the same."""
+    return _turned(node, _block)
+
+
+def around_block(node: FunctionNode) -> InsideOut | None:
+    """The same for the function of a context manager: its ``yield`` is a call of the block."""
+    return _turned(node, _around)
+
+
+def _turned(node: FunctionNode, block: Callable[[list[ast.stmt], str, Names], list[ast.stmt]]) -> InsideOut | None:
     if not isinstance(node, ast.FunctionDef):
         return None
     names = Names(analyse(node).names)
     emit = names.fresh("emit")
     try:
-        body = _block(node.body, emit, names)
+        body = block(node.body, emit, names)
     except _NotPossible:
         return None
     parameter = ast.arg(emit, None, **build.span(node))
     args = with_fields(node.args, kwonlyargs=[*node.args.kwonlyargs, parameter],
                        kw_defaults=[*node.args.kw_defaults, None])
     return InsideOut(with_fields(node, args=args, body=body), emit)
+
+
+class _Handing(ast.NodeTransformer):
+    """Makes a call of each ``yield`` of a function; those of functions in it stay."""
+
+    def __init__(self, emit: str) -> None:
+        self._emit = emit
+
+    def visit_Yield(self, node: ast.Yield) -> ast.expr:
+        value = build.constant(None, node) if node.value is None else self.visit(node.value)
+        return build.call(build.load(self._emit, node), [value], node)
+
+    def visit_YieldFrom(self, node: ast.YieldFrom) -> ast.expr:
+        raise _NotPossible
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.FunctionDef:
+        return node
+
+    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.AsyncFunctionDef:
+        return node
+
+    def visit_Lambda(self, node: ast.Lambda) -> ast.Lambda:
+        return node
+
+
+def _around(nodes: list[ast.stmt], emit: str, names: Names) -> list[ast.stmt]:
+    handing = _Handing(emit)
+    return [handing.visit(copy.deepcopy(node)) for node in nodes]
 
 
 class Place(NamedTuple):

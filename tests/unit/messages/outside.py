@@ -21,7 +21,7 @@ history: list[Any] = []
 
 @contextlib.contextmanager
 def section() -> Iterator[None]:
-    yield
+    yield from [None]
 
 
 @refused("SG208", X)

@@ -20,7 +20,7 @@ COUNT, RANDOM = (number for number in itertools.count()), random.SystemRandom()
 
 @contextlib.contextmanager
 def opened() -> Iterator[None]:
-    yield
+    yield from [None]
 
 
 def seen_by_a_generator(x: Tensor) -> Any:

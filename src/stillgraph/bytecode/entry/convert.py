@@ -49,15 +49,18 @@ def convert(function: FunctionType, segment: Segment | None = None) -> FunctionT
     return _bound(function, _entry(function.__code__, is_generator, False), begin, finish)
 
 
-def convert_generator(function: FunctionType, segment: Segment | None = None) -> tuple[FunctionType, str] | None:
+def convert_generator(
+    function: FunctionType, segment: Segment | None, manages: bool
+) -> tuple[FunctionType, str] | None:
     """A generator turned inside out: a function that hands what it yields to the keyword argument of the name given.
 
-    None where that cannot be done: values are sent to it, or it yields inside ``try`` or ``with``.
+    None where that cannot be done: of a loop's, values are sent to it, or it yields inside ``try`` or ``with``; that of
+    a context manager (``manages``) takes values from another generator.
     """
     _require_known(function)
-    if not _can_be_turned(prepared(function.__code__)):
+    if not (_may_manage if manages else _can_be_turned)(prepared(function.__code__)):
         return None
-    begin = _beginning(function, segment)
+    begin = _beginning(function, segment, manages)
     return _bound(function, _entry(function.__code__, False, True), begin, _finish), _EMIT
 
 
@@ -74,6 +77,10 @@ def _can_be_turned(code: Prepared) -> bool:
         if index not in code.delegations and (each.name != "YIELD_VALUE" or instructions[index + 1].name != "POP_TOP"):
             return False
     return True
+
+
+def _may_manage(code: Prepared) -> bool:
+    return all(each.name not in ("GET_YIELD_FROM_ITER", "SEND") for each in code.decoded.instructions)
 
 
 def resuming(code: CodeType, action: Callable[..., Any], is_rewritten: bool) -> FunctionType:
@@ -107,9 +114,9 @@ def _require_known(function: FunctionType) -> None:
             raise refuse("SG106", message, location=start_of(code))
 
 
-def _beginning(function: FunctionType, segment: Segment | None) -> Callable[..., Frame]:
+def _beginning(function: FunctionType, segment: Segment | None, manages: bool = False) -> Callable[..., Frame]:
     def begin(values: tuple[Any, ...], emit: Any = None) -> Frame:
-        frame = Frame(function, emit=emit, segment=segment)
+        frame = Frame(function, emit=emit, manages=manages, segment=segment)
         capture = session()
         if capture is not None and frame.is_generator:
             frame.made_in = weakref.ref(capture)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from stillgraph.bytecode.interpreter.branches import fork, stopped
+from stillgraph.bytecode.interpreter.branches import capturing, fork, stopped
 from stillgraph.bytecode.interpreter.regions import give_out, leave, structure_at
 from stillgraph.bytecode.machine import running
 from stillgraph.bytecode.machine.frame import NOWHERE, Frame, Stops
@@ -27,6 +27,7 @@ from stillgraph.operators.conditions.truth import truth
 from stillgraph.operators.objects.comparisons import is_none
 from stillgraph.trace.capture.session import session
 from stillgraph.trace.code.frames import here
+from stillgraph.trace.code.signals import Restart
 from stillgraph.trace.heap.exits import Exit
 from stillgraph.trace.values.errors import in_eagers_words
 
@@ -62,6 +63,8 @@ def run_block(frame: Frame, stops: Stops, started: bool = False) -> Exit | None:
     while True:
         found = _steps(frame, stops, len(frame.handled), started)
         if isinstance(found, Yielded):
+            if not capturing().knowledge.tries:
+                raise Restart("tries", None)  # then a manager's function is run around its block
             message = f"the generator '{frame.code.co_name}', which Python runs, yields on one path of a condition"
             raise refuse("SG301", message, location=here(), hint="Iterate it in a loop, or list it.")
         if found is not _HANDLED_LESS:

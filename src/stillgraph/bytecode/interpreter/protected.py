@@ -22,7 +22,14 @@ from stillgraph.core.faults import ends_capture
 from stillgraph.core.rewritten import Holder
 from stillgraph.operators.calls.calls import call
 from stillgraph.operators.conditions.branches import Block
-from stillgraph.operators.control_flow.contexts import ended_by, is_converted, leave_early
+from stillgraph.operators.control_flow.contexts import (
+    Managing,
+    around_block,
+    ended_by,
+    is_converted,
+    leave_early,
+    with_generator,
+)
 from stillgraph.operators.control_flow.loop_attempts import Context
 from stillgraph.operators.control_flow.protected import Handlers, attempt
 from stillgraph.trace.control_flow.protected import unbound_behind
@@ -44,14 +51,22 @@ _STORES = ("POP_TOP", "STORE_FAST", "STORE_DEREF")  # of what a manager gives; w
 
 def is_told(manager: Any) -> bool:
     """Whether exceptions of the run can be told to a context manager."""
-    return ended_by(manager) is not None or is_converted(capturing(), manager)
+    capture = capturing()
+    known = ended_by(manager) is not None or is_converted(capture, manager)
+    return known or around_block(capture, manager) is not None
 
 
 def staged_with(frame: Frame, index: int, stops: Stops, found: Try) -> tuple[bool, Exit | None]:
     """Run a ``with`` for whose manager `is_told` holds; see `staged_try`."""
     capture, manager = capturing(), frame.peek()
-    kinds = ended_by(manager)
+    kinds, managing = ended_by(manager), around_block(capture, manager)
     with inside(frame, index, is_try=True):
+        if managing is not None:
+            frame.pop()
+            frame.push(_is_left)
+            frame.push(None)  # what is yielded, once it is
+            frame.next = index + 1
+            return _surrounded(_Statement(frame, found, stops), managing)
         if kinds is not None:
             entered, leave = frame.act(manager.__enter__), _swallows
         else:
@@ -108,6 +123,34 @@ def _told(run: _Statement, leave: Callable[..., Any]) -> tuple[bool, Exit | None
     return run.behind(exit)
 
 
+def _surrounded(run: _Statement, managing: Managing) -> tuple[bool, Exit | None]:
+    """Run a block within the function of its manager. Where that ends an exception, the handler leads behind it."""
+    frame, capture = run.frame, capturing()
+    leave, given = frame.stack[frame.depth - 2], frame.stack[frame.depth - 1]
+    ended = Variable("whether a with block came to its end", False)
+    run.keeps.append(ended)
+
+    def body(value: Any) -> Exit | None:
+        given.cell_contents = value
+        exit = run.body()
+        capture.journal.write(ended, True)
+        return exit
+
+    def go_on() -> Exit | None:
+        leave.cell_contents = _swallows
+        try:
+            return run.handler(run.found.clauses[0])(RuntimeError())
+        finally:
+            leave.cell_contents = _is_left
+
+    exit: Exit | None = frame.line("call")(with_generator, (run.context, managing, body), {})
+    if ended.value is False:
+        exit = go_on()
+    elif ended.value is not True:
+        exit = branch(capture, ended.value, lambda: exit, go_on, run.keeps, run.drops)
+    return run.behind(exit)
+
+
 class _Statement(Holder):
     """A statement that is being run.
 
@@ -136,18 +179,22 @@ class _Statement(Holder):
         self.keeps, self.drops = places(frame, nodes, self._inner.keys() | around, plain, stops)
         self.keeps += [flag for _, flag in self._targets if flag is not None]
 
+    @property
+    def context(self) -> Context:
+        """The statement, for an operator."""
+        return Context(capturing(), self.keeps, self.drops)
+
     def held(self) -> list[Any]:
         """What its frame holds."""
         return [self.frame]
 
     def attempt(self, body: Block, handlers: Handlers, only_cleans_up: bool) -> Exit | None:
         """Run the body, and where something in it raises, a handler."""
-        context = Context(capturing(), self.keeps, self.drops)
         prepared = self.frame.prepared
         begun = prepared.tries_around(self._start) - prepared.tries_around(self.found.outer)
         with self._around(frozenset(), begun):
             line = self.frame.line("call")  # of what stands where the statement does
-        exit: Exit | None = line(attempt, (context, body, handlers, None, only_cleans_up), {})
+        exit: Exit | None = line(attempt, (self.context, body, handlers, None, only_cleans_up), {})
         return exit
 
     def body(self) -> Exit | None:

@@ -136,6 +136,8 @@ def give_out(frame: Frame, value: Any, stops: Stops) -> Left:
     """Hand out what a generator yields. It ends where the loop over it was left."""
     left = _given(frame, value)
     frame.next += 1
+    if frame.manages:
+        left = False  # the block's exit is taken behind the manager's end
     if left is True:
         return (Return(MISSING),)
     frame.push(None)
@@ -158,7 +160,8 @@ def _given(frame: Frame, value: Any) -> Any:
     try:
         return frame.act(frame.emit, value)
     except BaseException as error:
-        frame.passing = error
+        if not frame.manages:
+            frame.passing = error
         raise
 
 

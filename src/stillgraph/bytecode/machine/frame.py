@@ -78,6 +78,7 @@ class Frame(Holder):
         entered: the handlers of the ``with`` statements that Python had entered when the segment began: it leaves them.
         beyond: those among them that an exception of the run goes past; see `layouts.left_by_raising`.
         emit: of a generator turned inside out, what takes what it yields.
+        manages: whether that is the function of a context manager, which sees what its block raises.
         segment: what it is run for, if Python may take over in between.
         transparent: whether what it returns is what the instruction gives that has called it, so that Python can.
         left: the methods that have left context managers because the capture ends, or begins anew.
@@ -100,6 +101,7 @@ class Frame(Holder):
     entered: frozenset[int] = frozenset()
     beyond: frozenset[int] = frozenset()
     emit: Callable[[Any], Any] | None = None
+    manages: bool = False
     segment: Segment | None = None
     transparent: bool = False
     left: list[Any] = field(default_factory=list)

@@ -56,7 +56,9 @@ def call_function(capture: Session, function: FunctionType, args: tuple[Any, ...
         return call(cells["dispatch"](call(type, args[0])), *args, **kwargs)
     manager = _context_manager(function)
     if manager is not None and capture.conversion.wants(manager):
-        return contextlib._GeneratorContextManager(capture.conversion.convert(manager), args, kwargs)
+        made: Any = contextlib._GeneratorContextManager(capture.conversion.convert(manager), args, kwargs)
+        capture.conversion.managers[made] = manager
+        return made
     produced = call_generator(capture, function, args, kwargs)
     return _call_followed(capture, function, args, kwargs) if produced is None else produced
 

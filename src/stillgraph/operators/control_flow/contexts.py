@@ -17,6 +17,7 @@ from stillgraph.core.files import is_torch
 from stillgraph.core.lookup import class_member, of_class
 from stillgraph.operators.conditions.branches import Block, places
 from stillgraph.operators.conditions.truth import truth
+from stillgraph.operators.control_flow.inside_out import run_inside_out
 from stillgraph.operators.control_flow.loop_attempts import Context
 from stillgraph.operators.control_flow.protected import attempt
 from stillgraph.operators.dispatch import call
@@ -230,7 +231,8 @@ def _enter(run: Context, managers: Managers, body: Block) -> Exit | None:
     (make, *stores), *others = managers
     manager = make()
     require_manager(manager)
-    inside = functools.partial(_enter, run, others, body) if others else body
+    inner = Context(run.session, [*run.keeps, *run.drops], [])  # what this one gives is there when the next is made
+    inside = functools.partial(_enter, inner, others, body) if others else body
 
     def store(value: Any) -> None:
         for each in stores:
@@ -238,6 +240,14 @@ def _enter(run: Context, managers: Managers, body: Block) -> Exit | None:
 
     if is_converted(run.session, manager):
         return _with_converted(run, manager, inside, store)
+    managing = around_block(run.session, manager)
+    if managing is not None:
+
+        def block(value: Any) -> Exit | None:
+            store(value)
+            return inside()
+
+        return with_generator(run, managing, block)
     kinds = ended_by(manager)
     if kinds is not None:
         store(manager.__enter__())
@@ -295,6 +305,68 @@ def _with_converted(run: Context, manager: Any, body: Block, store: Callable[[An
         leave()
     elif ended.value is not False:
         branch(run.session, ended.value, leave, lambda: None, (), ())
+    return exit
+
+
+Managing = Callable[[Callable[[Any], Any]], Any]
+"""The function of a context manager, turned inside out: it calls the block where it yields."""
+
+
+def around_block(capture: Session, manager: Any) -> Managing | None:
+    """The function of a manager of `contextlib.contextmanager` that the capture has made.
+
+    None for any other, and for one that takes its values from another generator.
+    """
+    if type(manager) is not contextlib._GeneratorContextManager or not hasattr(manager, "func"):
+        return None
+    function = capture.conversion.managers.get(manager)
+    turned = None if function is None else capture.conversion.turn_inside_out(function, manages=True)
+    if turned is None:
+        return None
+    inside_out, name = turned
+
+    def managing(emit: Callable[[Any], Any]) -> None:
+        args, kwargs = manager.args, manager.kwds
+        del manager.func, manager.args, manager.kwds  # as Python does: it cannot be entered again
+        inside_out(*args, **kwargs, **{name: emit})
+
+    return managing
+
+
+def with_generator(run: Context, managing: Managing, body: Callable[[Any], Exit | None]) -> Exit | None:
+    """Run the function of a manager, and its block where it yields: what the block raises is raised there.
+
+    Args:
+        run: the statement.
+        managing: the function.
+        body: the block, given what is yielded.
+    """
+    capture = run.session
+    capture.watched = True
+    entered = Variable("whether a with block was entered", False)
+    outside, around, certain = capture.region, len(capture.handlers.attempts), False
+
+    def block(item: Any) -> Exit | None:
+        nonlocal certain
+        if entered.value is not False:
+            raise refuse("SG305", "a context manager's function yields twice", location=here())
+        capture.journal.write(entered, True)
+        tries = sum(attempt.staged for attempt in capture.handlers.attempts[around:])
+        certain = capture.region.is_inside(outside, tries)  # and in no branch or loop
+        return body(item)
+
+    def to_the_end(emit: Callable[[Any], Any]) -> None:
+        def handed_out(item: Any) -> None:
+            emit(item)
+
+        managing(handed_out)
+
+    exit = run_inside_out(run, to_the_end, block)
+    if entered.value is False:
+        raise RuntimeError("generator didn't yield")
+    if entered.value is not True and not certain:
+        message = "only the run knows whether a context manager's function yields"
+        raise refuse("SG305", message, location=here())
     return exit
 
 

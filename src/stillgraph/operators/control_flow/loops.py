@@ -20,6 +20,7 @@ from stillgraph.operators.containers.sequences import StagedEntries
 from stillgraph.operators.containers.watched import Watch, run_over, watched_container
 from stillgraph.operators.control_flow.closing import before_stop
 from stillgraph.operators.control_flow.generators import Produced
+from stillgraph.operators.control_flow.inside_out import run_inside_out
 from stillgraph.operators.control_flow.loop_attempts import (
     MOST_NESTED,
     Checkpoint,
@@ -34,10 +35,8 @@ from stillgraph.trace.control_flow.joined.unjoined import Unjoined
 from stillgraph.trace.control_flow.staging import any_flag, branch
 from stillgraph.trace.control_flow.unknown import refuse_unknown
 from stillgraph.trace.heap.exits import Exit
-from stillgraph.trace.heap.places import MISSING, Place, Variable, of_a_block
+from stillgraph.trace.heap.places import Place, Variable
 from stillgraph.trace.values.entries import maybe_keys
-
-NO_EXIT = Exit()
 
 _MOST_TRIES = 3
 """How often it is tried to stage a ``while``: a first iteration may find other kinds of values than the next."""
@@ -296,34 +295,15 @@ def _checked(capture: Session, container: Any, elements: Iterator[Any]) -> Itera
             watch.check()
 
 
-def _of_a_block(places: list[Any]) -> list[Place]:
-    """The same places, as the generator's arms are to see them; an operator's own variables know their age."""
-    return [place if isinstance(place, Variable) else of_a_block(place) for place in places]
-
-
 def _run_generator(context: Context, generator: Produced, body: Callable[[Any], Exit | None]) -> Exit | None:
     """Run a generator, and the loop's body wherever it yields."""
     context.iterations = None  # the generator's own loops tell how often
-    journal = context.session.journal
-    left = Variable("the loop's exit", NO_EXIT)
-    keeps, drops = (_of_a_block(context.keeps), _of_a_block(context.drops))
 
-    def emit(item: Any) -> Any:
-        for place in (*keeps, *drops):
-            journal.note(place)
+    def one(item: Any) -> Exit | None:
         exit = body(item)
-        for place in drops:
-            place.set(MISSING)  # dead, and no matter for the generator's branches
-        exit = NO_EXIT if exit is None else replace(exit, continued=False)
-        if all(flag is False for flag in exit.flags):
-            return False
-        journal.write(left, exit)
-        return True if exit.certain else any_flag(exit)
+        return exit and replace(exit, continued=False)
 
-    for place in drops:
-        journal.write(place, MISSING)
-    generator.run(emit)
-    return None if all(flag is False for flag in left.value.flags) else left.value
+    return run_inside_out(context, generator.run, one)
 
 
 def _indexed(

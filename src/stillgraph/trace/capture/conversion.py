@@ -37,6 +37,7 @@ class Conversion:
 
     Attributes:
         generators: of rewritten code, with their twins.
+        managers: those of `contextlib.contextmanager` that were made, with the user's function of each.
         made_functions: by the code that is captured.
         made_and_run: the code of those of them that were called, not only by autograd.
     """
@@ -45,12 +46,13 @@ class Conversion:
         self,
         capture: Session,
         convert: Callable[[FunctionType], FunctionType],
-        turn_inside_out: Callable[[FunctionType], tuple[FunctionType, str] | None],
+        turn_inside_out: Callable[[FunctionType, bool], tuple[FunctionType, str] | None],
         skipped: Callable[[Any], bool],
     ) -> None:
         self._capture = capture
         self._convert, self._turn_inside_out, self.skipped = convert, turn_inside_out, skipped
         self.generators: dict[FunctionType, tuple[FunctionType, str]] = {}
+        self.managers: weakref.WeakKeyDictionary[Any, FunctionType] = weakref.WeakKeyDictionary()
         self.made_functions: weakref.WeakSet[FunctionType] = weakref.WeakSet()
         self.made_and_run: set[CodeType] = set()
 
@@ -76,11 +78,14 @@ class Conversion:
             self._capture.finder.complete()
         self._capture.executed.codes[code] = namespace
 
-    def turn_inside_out(self, generator: FunctionType) -> tuple[FunctionType, str] | None:
-        """A generator as a function that hands out what it yields, and its parameter for that; None if it has none."""
+    def turn_inside_out(self, generator: FunctionType, manages: bool = False) -> tuple[FunctionType, str] | None:
+        """A generator as a function that hands out what it yields, and its parameter for that; None if it has none.
+
+        ``manages`` says that it is the function of a context manager.
+        """
         if generator not in self.made_functions:
             self._find_from(generator)
-        return self._turn_inside_out(generator)
+        return self._turn_inside_out(generator, manages)
 
     def is_wanted(self, method: Any) -> bool:
         """Whether a method has to be converted although it is torch's."""

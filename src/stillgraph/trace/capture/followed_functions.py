@@ -60,10 +60,10 @@ class FollowedFunctions:
             self._watch(function, written_cells)
         return converted
 
-    def turn_inside_out(self, function: FunctionType) -> tuple[FunctionType, str] | None:
+    def turn_inside_out(self, function: FunctionType, manages: bool) -> tuple[FunctionType, str] | None:
         """The same of a generator, see `Session`."""
         with self._log.phase(REWRITING), self.capture.executed.paused():
-            turned = self._front_end.turn_inside_out(function, self._watched, self._knowledge.tries)
+            turned = self._front_end.turn_inside_out(function, self._watched, self._knowledge.tries, manages)
         if turned is None:
             return None
         self._watch(function, turned[1])

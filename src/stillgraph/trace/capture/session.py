@@ -76,7 +76,7 @@ class Session(BothSides):
     def __init__(
         self,
         convert: Callable[[FunctionType], FunctionType],
-        turn_inside_out: Callable[[FunctionType], tuple[FunctionType, str] | None],
+        turn_inside_out: Callable[[FunctionType, bool], tuple[FunctionType, str] | None],
         is_converted: Callable[[CodeType], bool],
         skipped: Callable[[Any], bool],
         finder: Finder,

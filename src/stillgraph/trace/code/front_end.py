@@ -16,7 +16,8 @@ class FrontEnd:
         convert: rewrites a function, its ``try`` statements too if the last argument says so; gives the new one and
             the names of the outer variables it assigns.
         turn_inside_out: the same for a generator, as a function that hands out what it yields; gives the name of the
-            parameter for that too, or None where it cannot be done.
+            parameter for that too, or None where it cannot be done. The last argument says whether it is the function
+            of a context manager, which sees what its block raises.
         is_converted: whether a code object is rewritten code.
         skipped: whether the user wants a function left as it is.
         following: one that follows also the methods that Python calls for operators, if this one does not.
@@ -28,7 +29,9 @@ class FrontEnd:
     """
 
     convert: Callable[[FunctionType, frozenset[str], bool], tuple[FunctionType, tuple[str, ...]]]
-    turn_inside_out: Callable[[FunctionType, frozenset[str], bool], tuple[FunctionType, tuple[str, ...], str] | None]
+    turn_inside_out: Callable[
+        [FunctionType, frozenset[str], bool, bool], tuple[FunctionType, tuple[str, ...], str] | None
+    ]
     is_converted: Callable[[CodeType], bool]
     skipped: Callable[[Any], bool]
     following: FrontEnd | None = None

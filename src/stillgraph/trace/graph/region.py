@@ -71,6 +71,13 @@ class Region:
         entry = self.known.get(id(value))
         return None if entry is None else entry[1]
 
+    def is_inside(self, outer: Region, levels: int) -> bool:
+        """Whether this region lies in another one, and so many levels further in."""
+        region: Region | None = self
+        for _ in range(levels):
+            region = region and region.parent
+        return region is outer
+
     def holds(self, value: Any) -> bool:
         """Whether this region or one around it knows ``value``."""
         region: Region | None = self

@@ -1,0 +1,295 @@
+"""Functions of ``contextlib.contextmanager`` around a block in which the run raises, returns or leaves a loop."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+import stillgraph as sg
+from tests.front_ends import through_bytecode
+from tests.unit.trace.agreement import agree, agree_fresh, refusal
+
+CALLS = [torch.tensor(values) for values in ([1.0, 2, 3], [-3.0, 0, 0], [0.5, -1.5, 0.5], [-0.9, -0.9, -0.9])]
+
+
+@contextlib.contextmanager
+def plain() -> Iterator[None]:
+    yield
+
+
+@contextlib.contextmanager
+def logged(log: list[str], name: str) -> Iterator[str]:
+    log.append(f"enter {name}")
+    try:
+        yield name
+    finally:
+        log.append(f"leave {name}")
+
+
+@contextlib.contextmanager
+def swallowing(log: list[str], *kinds: type[Exception]) -> Iterator[None]:
+    try:
+        yield
+    except kinds as error:
+        log.append(str(error))
+    else:
+        log.append("nothing")
+
+
+@contextlib.contextmanager
+def translating() -> Iterator[None]:
+    try:
+        yield
+    except ValueError as error:
+        raise KeyError("other") from error
+
+
+@contextlib.contextmanager
+def without_grad() -> Iterator[None]:
+    with torch.no_grad():
+        yield
+
+
+@contextlib.contextmanager
+def chosen(x: Tensor, log: list[str]) -> Iterator[str]:
+    if x[0] > 0:
+        log.append("up")
+        yield "up"
+    else:
+        yield "down"
+    log.append("behind")
+
+
+@contextlib.contextmanager
+def on_some_path(x: Tensor) -> Iterator[None]:
+    if x[0] > 0:
+        yield
+
+
+@contextlib.contextmanager
+def counted() -> Iterator[int]:
+    try:
+        yield 2
+    finally:
+        print("left")
+
+
+@contextlib.contextmanager
+def twice() -> Iterator[None]:
+    yield
+    yield
+
+
+@contextlib.contextmanager
+def never(say: bool = False) -> Iterator[None]:
+    if say:
+        yield
+
+
+@contextlib.contextmanager
+def pair(x: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
+    y = yield x, x * 2
+    assert y is None
+
+
+def check(x: Tensor) -> Tensor:
+    if x.sum() > 0:
+        raise ValueError("positive")
+    return x - 1
+
+
+def raised(x: Tensor) -> Tensor:
+    with plain():
+        return check(x)
+
+
+def cleaned_up(x: Tensor) -> Any:
+    log: list[str] = []
+    try:
+        with logged(log, "a") as name, logged(log, name + "b"):
+            x = x * 2
+            x = check(x)
+    except ValueError as error:
+        return x, str(error), log
+    return x, "none", log
+
+
+def swallowed(x: Tensor) -> Any:
+    log: list[str] = []
+    y = x
+    with swallowing(log, ValueError, KeyError):
+        y = x * 2
+        check(x)
+        y = x * 3
+    return x + y, log
+
+
+def another_kind(x: Tensor) -> Any:
+    log: list[str] = []
+    with swallowing(log, KeyError):
+        check(x)
+    return x, log
+
+
+def translated(x: Tensor) -> Tensor:
+    with translating():
+        return check(x) * 2
+
+
+def in_a_loop(x: Tensor) -> Any:
+    steps = 0
+    for index in range(3):
+        with counted() as count, swallowing([], ValueError):
+            steps += count
+            if x[index] > 1:
+                break
+            if x[index] > 0:
+                raise ValueError("some")
+            if x[index] < -2:
+                return x * 7, steps
+            if x[index] < -1:
+                continue
+            x = x + 1
+    else:
+        x = x * 10
+    return x - 1, steps
+
+
+def in_a_loop_of_the_run(x: Tensor) -> Any:
+    steps = 0
+    while x.sum() < 9:
+        with swallowing([], ValueError):
+            x = x * 2 + 3
+            steps += 1
+            if x[0] > 4:
+                raise ValueError("too much")
+            x = x + 1
+    return x, steps
+
+
+def differentiated(x: Tensor) -> Tensor:
+    w = torch.ones(3, requires_grad=True)
+    with without_grad():
+        scale = (w * x).sum()
+        if x.sum() > 5:
+            raise ValueError("much")
+    y = (w * x).sum() * scale
+    return torch.autograd.grad(y, w)[0]
+
+
+def unpacked(x: Tensor) -> Any:
+    with pair(x) as (a, b):
+        if x.sum() > 0:
+            raise ValueError("positive")
+        return a + b
+
+
+def chosen_by_the_run(x: Tensor) -> Any:
+    log: list[str] = []
+    with chosen(x, log) as way:
+        if x[1] > 1:
+            raise ValueError(f"never {way}")
+    return x, log
+
+
+def never_yields(x: Tensor) -> Tensor:
+    with never():
+        return check(x)
+
+
+def outer_variables(x: Tensor) -> Any:
+    count = 0
+
+    def counted() -> None:
+        nonlocal count
+        count += 1
+        check(x)
+
+    with contextlib.suppress(ValueError), logged([], "a"):
+        counted()
+        count += 10
+    return count
+
+
+FUNCTIONS = [
+    *(raised, cleaned_up, swallowed, another_kind, translated, in_a_loop, in_a_loop_of_the_run, differentiated),
+    *(unpacked, chosen_by_the_run, never_yields, outer_variables),
+]
+
+
+@pytest.mark.parametrize("front_end", ["source", "bytecode"])
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda function: function.__name__)
+def test_as_in_eager(function: Any, front_end: str) -> None:
+    with through_bytecode() if front_end == "bytecode" else contextlib.nullcontext():
+        agree(function, *CALLS)
+        agree(function, *reversed(CALLS))
+
+
+class Counting:
+    def __init__(self) -> None:
+        self.entered = self.failed = 0
+
+    @contextlib.contextmanager
+    def counting(self) -> Iterator[int]:
+        self.entered += 1
+        try:
+            yield self.entered
+        except ValueError:
+            self.failed += 1
+            raise
+
+    def __call__(self, x: Tensor) -> Any:
+        with self.counting() as number:
+            check(x)
+        return x * number
+
+
+@pytest.mark.parametrize("front_end", ["source", "bytecode"])
+def test_state(front_end: str) -> None:
+    with through_bytecode() if front_end == "bytecode" else contextlib.nullcontext():
+        agree_fresh(Counting, *CALLS, programs=2)
+
+
+@pytest.mark.parametrize("function", [swallowed, in_a_loop, cleaned_up], ids=lambda function: function.__name__)
+def test_without_a_full_graph(function: Any) -> None:
+    static = sg.to_static(function, full_graph=False, backend="eager")
+    for call in (*CALLS, *CALLS):
+        assert str(static(call)) == str(function(call))
+
+
+@pytest.mark.parametrize("suffix", [".py", ".pt2", ".onnx"])
+def test_in_files(tmp_path: Any, suffix: str) -> None:
+    def function(x: Tensor) -> Tensor:
+        y = x
+        with swallowing([], ValueError):
+            y = x * 2
+            check(x)
+            y = x * 3
+        return x + y
+
+    sg.save(function, path := tmp_path / f"file{suffix}", args=(CALLS[0],))
+    run: Any
+    if suffix == ".py":
+        space: dict[str, Any] = {}
+        exec(compile(path.read_text(), str(path), "exec"), space)
+        run = space["function"]
+    else:
+        run = sg.load(path)
+    for call in CALLS:
+        torch.testing.assert_close(run(call), function(call))
+
+
+@pytest.mark.parametrize("make", [lambda x: on_some_path(x), lambda x: twice()], ids=["on_some_path", "twice"])
+def test_refused(make: Any) -> None:
+    def function(x: Tensor) -> Tensor:
+        with make(x):
+            if x[1] > 0:
+                raise ValueError("positive")
+        return x
+
+    assert refusal(function, CALLS[0]).reason.code == "SG305"
