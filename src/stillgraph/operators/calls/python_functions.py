@@ -73,7 +73,7 @@ def _call_followed(capture: Session, original: FunctionType, args: tuple[Any, ..
         refuse_weak(function, args)
         _refuse_callback(function, args)
     elif any(lists.is_spread(argument) for argument in args) and not capture.is_rewritten(function.__code__):
-        capture.before_unknown_length()
+        capture.follow_libraries()
     if original.__code__ in capture.knowledge.recursive:
         return call_recursive(capture, original, function, args, kwargs, note_outer_variables)
     if capture.conversion.skipped(function):

@@ -106,7 +106,7 @@ def _either(capture: Session, uncertain: Any, given: Callable[[Any], Any]) -> An
 
 def _want_conversion(capture: Session, code: FunctionType) -> None:
     if not capture.conversion.skipped(code) and is_library(code.__code__.co_filename) and not _is_torchs(code):
-        capture.before_unknown_length()
+        capture.follow_libraries()
 
 
 def _is_uncertain(capture: Session, value: Any) -> bool:

@@ -206,6 +206,7 @@ class Session(BothSides):
         if not self.knowledge.tries and (handlers.swallowing or is_watched):
             raise Restart("tries", None)
         if handlers.swallowing or is_watched:
+            self.follow_libraries()  # whose managers are operators then
             whose = "that may end it" if handlers.swallowing else "whose manager would see it"
             message = f"an exception is raised where a tensor decides, inside a with block {whose}"
             raise refuse("SG208", message, location=here(), hint=_CHECK_BEFORE)
@@ -247,8 +248,8 @@ class Session(BothSides):
             self.unpacked_ones[id(value)] = value
         return opened(value)
 
-    def before_unknown_length(self) -> None:
-        """Begin anew with libraries converted: code that is not would take such a list for one of known length."""
+    def follow_libraries(self) -> None:
+        """Begin anew with libraries converted, where their code would not see what is of the run."""
         if not self.knowledge.convert_libraries:
             raise Restart("convert_libraries", None)
 
@@ -256,12 +257,12 @@ class Session(BothSides):
         """As `Recorder.meets_several`: begin anew with libraries converted where one waits for what may be that."""
         super().meets_several()
         if not self.knowledge.convert_libraries and library_waits(self.is_rewritten):
-            self.before_unknown_length()
+            self.follow_libraries()
 
     def watch_reads(self, target: Any, name: str) -> None:
         """As `Recorder.watch_reads`."""
         self.dictionaries.require_not_shown(target)
-        self.before_unknown_length()
+        self.follow_libraries()
         if name not in self.knowledge.watch:
             raise Restart("convert", (set(), {name}))
 
@@ -279,7 +280,7 @@ class Session(BothSides):
 
     def before_unseen(self, what: str) -> None:
         """Begin anew with libraries converted: something is done there that only rewritten code may do."""
-        self.before_unknown_length()
+        self.follow_libraries()
         raise refuse("SG305", what, location=here())
 
     def so_far(self) -> SoFar | None:

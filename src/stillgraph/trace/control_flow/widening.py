@@ -195,7 +195,7 @@ def _covering(joiner: Joiner, state: Tree, after: Parts) -> Tree:
     after = alike(state.parts, after)[1]
     both = cover(replace(state.parts, children=tuple(map(as_child, state.children))), after)
     if both.is_unknown:
-        joiner.recorder.before_unknown_length()
+        joiner.recorder.follow_libraries()
     mine = dict(zip(state.parts.context, state.children))
     if after.type is set:
         children = [mine.get(key, Fixed(False)) for key in both.keys]

@@ -227,7 +227,7 @@ class PlainAnswers(TorchFunctionMode):
             JoinFailure: code has got hold of its dictionary.
         """
 
-    def before_unknown_length(self) -> None:
+    def follow_libraries(self) -> None:
         """To be called before a list, dict or set is made of which only the run knows the length."""
 
     def before_unseen(self, what: str) -> None:

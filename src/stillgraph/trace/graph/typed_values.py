@@ -53,7 +53,7 @@ def define(recorder: Recorder, type_: Type, node: fx.Node) -> Any:
 def fresh(recorder: Recorder, type_: Type) -> Any:
     """A fresh staged value of a type; the caller defines its node."""
     if isinstance(type_, ListType):
-        recorder.before_unknown_length()
+        recorder.follow_libraries()
         return StagedList(type_)
     if isinstance(type_, NumberType):
         value = recorder.fresh_number(type_.kind)

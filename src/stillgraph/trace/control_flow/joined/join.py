@@ -195,7 +195,7 @@ class Joiner:
             first, second = alike(first, second, *makes)
             both = cover(first, second)
             if both.is_unknown:
-                self.recorder.before_unknown_length()
+                self.recorder.follow_libraries()
             first, second = both.of(first), both.of(second)
         if first.context != second.context or len(first.children) != len(second.children):
             raise JoinFailure("SG203", f"outputs differ in structure: {describe(left)} and {describe(right)}")
