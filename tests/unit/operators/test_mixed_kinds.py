@@ -44,7 +44,43 @@ def with_a_dtype(x: Tensor) -> Any:
     return torch.full((2,), h, dtype=torch.float64), torch.tensor([h, h / 3], dtype=torch.float64), x * h
 
 
-@pytest.mark.parametrize("function", [converted, of_results, the_larger, with_a_dtype])
+def measured(value: Any) -> Any:
+    if value is None:
+        return 3
+    if isinstance(value, str):
+        return len(value)
+    if isinstance(value, list):
+        return value[-1].sum()
+    return value * 2 if isinstance(value, (int, float)) else value.sum()
+
+
+def of_no_such_kind(x: Tensor) -> Any:
+    tensor_or_number = x.sum() if x.sum() > 0 else 2
+    return measured(whole_or_not(x)), measured(true_or_not(x)), measured(tensor_or_number)
+
+
+def perhaps_unbound(x: Tensor) -> Any:
+    if x.sum() > 1:
+        value = 3 if x[0] > 1 else 4
+    return measured(value), x
+
+
+def perhaps_an_attribute(x: Tensor) -> Any:
+    class Owner:
+        value: Any
+
+    owner = Owner()
+    for _ in range(int(x.abs().sum()) % 2):
+        owner.value = 5
+    return measured(getattr(owner, "value", 0)), x
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        *(converted, of_results, the_larger, with_a_dtype, of_no_such_kind, perhaps_unbound, perhaps_an_attribute),
+    ],
+)
 def test_as_in_eager(function: Callable[[Tensor], Any]) -> None:
     agree(function, P, -P)
 

@@ -20,7 +20,8 @@ from stillgraph.trace.torch_rules.tensor_classes import class_of_tensor, is_inst
 from stillgraph.trace.values.arrays import StagedArray
 from stillgraph.trace.values.caught import Caught, CaughtPart
 from stillgraph.trace.values.complexes import StagedComplex
-from stillgraph.trace.values.numbers import StagedNumber, kind_of
+from stillgraph.trace.values.number_operands import NUMBERS
+from stillgraph.trace.values.numbers import StagedNumber, is_mixed, kind_of, kinds_of
 from stillgraph.trace.values.operands import sample
 from stillgraph.trace.values.text import StagedText
 
@@ -33,7 +34,11 @@ def isinstance_(value: Any, kinds: Any, /) -> Any:
     if capture.may_be_none(value):
         return capture.with_or_without(value, lambda v: isinstance_(v, kinds))
     if _is_uncertain(value):
-        return capture.fresh_result(bool, capture.emit("call_function", isinstance, (value, kinds), {}))
+        answers = _possible_answers(capture, value, kinds)
+        if len(answers) == 1 and not info(value).may_be_unbound:
+            return answers.pop()
+        found = capture.fresh_result(bool, capture.emit("call_function", isinstance, (value, kinds), {}))
+        return answers.pop() if len(answers) == 1 else found  # of one that is unbound, the node raises what Python does
     if isinstance(value, StagedArray):
         return issubclass(_class_of_array(value), kinds)
     if isinstance(value, StagedNumber):
@@ -74,6 +79,16 @@ def _is_uncertain(value: Any) -> bool:
         return False
     known = info(value)
     return known.may_be_unbound or known.may_be_number or known.kind_varies
+
+
+def _possible_answers(capture: Any, value: Any, kinds: Any) -> set[bool]:
+    """What ``isinstance`` may say of a number of several kinds, or of a tensor that may be one; none of exceptions."""
+    if isinstance(value, Caught):
+        return set()
+    if isinstance(value, StagedNumber):
+        return {issubclass_(kind, kinds) for kind in kinds_of(value)}
+    numbers = {issubclass_(kind, kinds) for kind in NUMBERS} if info(value).may_be_number else set()
+    return numbers | {is_instance(capture, value, kinds)}
 
 
 _ONE_KIND = "Let the value be of one kind on each path."
