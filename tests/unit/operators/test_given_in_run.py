@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
@@ -267,11 +268,22 @@ def either_way(use: Callable[[Any], Any], kind: Callable[[Any], Any], given: str
             raised = True
         return found, raised
 
-    for function in (bare, handled):
-        static = sg.to_static(function, backend="eager")
-        for call in CALLS:
-            expected, actual = outcome(function, (call,)), outcome(static, (call,))
-            if isinstance(actual["error"], sg.CaptureError):
-                raise actual["error"]
-            assert same_error(expected["error"], actual["error"]), (function, call, actual["error"])
-            assert_same(expected["value"], actual["value"], f"{given}: {call}")
+    with pytest.warns(RuntimeWarning, match="in plain PyTorch") if is_misread(use, kind, given) else nullcontext():
+        for function in (bare, handled):
+            compare(function, sg.to_static(function, backend="eager"), given)
+
+
+def is_misread(use: Callable[[Any], Any], kind: Callable[[Any], Any], given: str) -> bool:
+    """Whether Python's own code asks what only the run knows, so that calls are made in plain PyTorch."""
+    if use is of_tensor:
+        return given in ("float", "tensor", "text")
+    return use is counted or (kind is Sized and given == "text" and use not in (in_set, taken_apart))
+
+
+def compare(function: Callable[[Tensor], Any], static: Any, given: str) -> None:
+    for call in CALLS:
+        expected, actual = outcome(function, (call,)), outcome(static, (call,))
+        if isinstance(actual["error"], sg.CaptureError):
+            raise actual["error"]
+        assert same_error(expected["error"], actual["error"]), (function, call, actual["error"])
+        assert_same(expected["value"], actual["value"], f"{given}: {call}")
