@@ -216,7 +216,95 @@ def outer_variables(x: Tensor) -> Any:
     return count
 
 
+class Holder:
+    scale = 3.0
+
+
+HOLDER = Holder()
+
+
+@contextlib.contextmanager
+def scaled(holder: Any, factor: float) -> Iterator[float]:
+    before = holder.scale
+    holder.scale = holder.scale * factor
+    try:
+        yield holder.scale
+    finally:
+        holder.scale = before
+
+
+@contextlib.contextmanager
+def changed_behind(x: Tensor, box: dict[str, int]) -> Iterator[None]:
+    box["n"] = 1
+    yield
+    box["n"] = box["n"] + 1
+    x.mul_(2)
+
+
+@contextlib.contextmanager
+def returning() -> Iterator[None]:
+    try:
+        yield
+    finally:
+        return  # noqa: B012 (it ends what the block raises)
+
+
+@contextlib.contextmanager
+def replacing() -> Iterator[None]:
+    try:
+        yield
+    except ValueError:
+        raise RuntimeError("new")  # noqa: B904 (with what was being handled as its context)
+    except IndexError as error:
+        raise error from None
+
+
+def behind_the_yield(x: Tensor) -> Any:
+    box: dict[str, int] = {}
+    copy = x.clone()
+    with contextlib.suppress(ValueError), changed_behind(copy, box):
+        copy.add_(1)
+        check(x)
+    return copy, box
+
+
+def ended_by_a_return(x: Tensor) -> Tensor:
+    with returning():
+        return check(x)
+    return x
+
+
+def replaced(x: Tensor) -> Tensor:
+    with replacing():
+        if x[0] > 0.7:
+            raise ValueError("a")
+        if x[0] > 0:
+            raise IndexError("b")
+    return x
+
+
+def within_try_and_loop(x: Tensor) -> Any:
+    total = 0.0
+    for index in range(3):
+        try:
+            with scaled(HOLDER, index) as scale:
+                if x[index] > 0:
+                    raise ValueError
+                total = total + scale
+                if x[index] < -1:
+                    continue
+                total = total + 10
+        except ValueError:
+            total = total - 1
+        else:
+            total = total + 100
+        finally:
+            total = total + 1000
+    return total, x
+
+
 FUNCTIONS = [
+    *(behind_the_yield, ended_by_a_return, replaced, within_try_and_loop),
     *(raised, cleaned_up, swallowed, another_kind, translated, in_a_loop, in_a_loop_of_the_run, differentiated),
     *(unpacked, chosen_by_the_run, never_yields, outer_variables),
 ]
