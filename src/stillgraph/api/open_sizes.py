@@ -44,6 +44,7 @@ Args = tuple[Any, ...]
 Kwargs = dict[str, Any]
 
 _SECONDS = 20.0  # that a call with other sizes may take
+_MOST_ENDLESS = 2  # calls that took longer, after which no other sizes are tried
 
 
 def of_every_size(program: Program, target: Any, args: Args, kwargs: Kwargs) -> tuple[Program, tuple[Served, ...]]:
@@ -90,10 +91,14 @@ def of_every_size(program: Program, target: Any, args: Args, kwargs: Kwargs) -> 
 def _tried(program: Program, example: Sizes, trial: _Trial) -> Iterator[tuple[Other, _Found]]:
     """What shows with sizes that a program was not made for, until each condition has been seen not to be needed."""
     left = {guard: None for guard in program.guards if isinstance(guard, SizeGuard)}
+    endless = 0
     for changes in ROUNDS:
         for other in other_sizes(program, example, left.keys(), changes):
             found = trial.of(other.sizes)
             yield other, found
+            endless += found.kind == "endless"
+            if endless == _MOST_ENDLESS:
+                return
             if found.kind == "same":
                 left = {guard: None for guard in left if guard not in other.broken}
 
@@ -139,11 +144,11 @@ class _Found:
 
     Attributes:
         kind: whether the program does the same as the function, differs, gives a value where the function raises an
-            exception and so ``"refuses"`` the call; or nothing is known.
+            exception and so ``"refuses"`` the call. Of an ``"endless"`` call, as of others, nothing is known.
         why: in words.
     """
 
-    kind: Literal["same", "differs", "refuses", "unknown"]
+    kind: Literal["same", "differs", "refuses", "endless", "unknown"]
     why: str = ""
 
 
@@ -170,7 +175,9 @@ class _Trial:
         try:
             with StaticFunction.captures.capture(), time_limit(_SECONDS):
                 program, eager = self.beside.outcomes(args, kwargs)
-        except (CheckError, TimeIsUp):
+        except TimeIsUp:
+            return _Found("endless")
+        except CheckError:
             return _UNKNOWN
         if program.error is not None and eager.error is not None:
             return _UNKNOWN

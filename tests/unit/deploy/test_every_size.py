@@ -211,6 +211,30 @@ def test_a_function_that_never_ends_for_another_size_is_saved(tmp_path: Path) ->
         torch.testing.assert_close(file(torch.ones(each)), doubled(torch.ones(each)))
 
 
+def test_two_sizes_for_which_a_function_never_ends_are_enough(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def multiplied(x: Tensor) -> Tensor:
+        n = x.shape[0]
+        while n % 3:
+            n = n * 2
+        return x * n
+
+    tried: list[str] = []
+
+    class Trial(open_sizes._Trial):
+        def of(self, sizes: Any) -> Any:
+            found = super().of(sizes)
+            tried.append(found.kind)
+            return found
+
+    monkeypatch.setattr(open_sizes, "_SECONDS", 0.3)
+    monkeypatch.setattr(open_sizes, "_Trial", Trial)
+    file = save(multiplied, tmp_path / "file.pt2", 3)
+    assert tried.count("endless") == 2
+    torch.testing.assert_close(file(torch.ones(3)), multiplied(torch.ones(3)))
+
+
 def telling(x: Tensor) -> Tensor:
     print("the inner ones of", x.shape[0])
     y = x[1:-1]

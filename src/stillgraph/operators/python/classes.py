@@ -21,7 +21,7 @@ from stillgraph.trace.values.arrays import StagedArray
 from stillgraph.trace.values.caught import Caught, CaughtPart
 from stillgraph.trace.values.complexes import StagedComplex
 from stillgraph.trace.values.number_operands import NUMBERS
-from stillgraph.trace.values.numbers import StagedNumber, is_mixed, kind_of, kinds_of
+from stillgraph.trace.values.numbers import StagedNumber, kind_of, kinds_of
 from stillgraph.trace.values.operands import sample
 from stillgraph.trace.values.text import StagedText
 
