@@ -214,11 +214,11 @@ def test_a_function_that_never_ends_for_another_size_is_saved(tmp_path: Path) ->
 def test_two_sizes_for_which_a_function_never_ends_are_enough(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def multiplied(x: Tensor) -> Tensor:
-        n = x.shape[0]
-        while n % 3:
-            n = n * 2
-        return x * n
+    def multiplied(x: Tensor, y: Tensor) -> Tensor:
+        n, m = x.shape[0], y.shape[0]
+        while n % 3 or m % 3:
+            n, m = n * 2, m * 2
+        return x.sum() * n + y.sum() * m
 
     tried: list[str] = []
 
@@ -230,9 +230,10 @@ def test_two_sizes_for_which_a_function_never_ends_are_enough(
 
     monkeypatch.setattr(open_sizes, "_SECONDS", 0.3)
     monkeypatch.setattr(open_sizes, "_Trial", Trial)
-    file = save(multiplied, tmp_path / "file.pt2", 3)
+    file = save(multiplied, tmp_path / "file.py", 3, 6)
     assert tried.count("endless") == 2
-    torch.testing.assert_close(file(torch.ones(3)), multiplied(torch.ones(3)))
+    given = torch.ones(3), torch.ones(6)
+    torch.testing.assert_close(file(*given), multiplied(*given))
 
 
 def telling(x: Tensor) -> Tensor:

@@ -30,6 +30,7 @@ from stillgraph.deploy.exporting.regions_apart import regions_apart
 from stillgraph.passes.kernels.attention import OPERATOR, in_parts_of_operator
 from stillgraph.passes.regions.regions import outputs, placeholders
 from stillgraph.passes.regions.values import value_of
+from stillgraph.program.facts import schemas
 from stillgraph.program.facts.writes import writes_in_place
 from stillgraph.program.graphs import arguments, regions
 
@@ -70,7 +71,7 @@ def decomposed(program: ExportedProgram, registry: Any) -> ExportedProgram:
         for node in region.graph.nodes
         if isinstance(node.target, torch._ops.OpOverload) and node.target not in known
     ]
-    writing = any(map(writes_in_place, regions(program.graph_module)))
+    writing = any(writes_in_place(each) or _keeps_statistics(each) for each in regions(program.graph_module))
     table: Table = _table(known) if missing or writing else {}
     if writing:
         whole: ExportedProgram = program.run_decompositions(dict(table))
@@ -82,6 +83,11 @@ def decomposed(program: ExportedProgram, registry: Any) -> ExportedProgram:
         region.recompile()
     _name_results(program)
     return program
+
+
+def _keeps_statistics(region: fx.GraphModule) -> bool:
+    """Whether an operation writes running statistics, as a batch norm in training does."""
+    return any(isinstance(each, fx.Node) for node in region.graph.nodes for each in schemas.statistics(node))
 
 
 def _count_by_sizes(region: fx.GraphModule) -> None:
