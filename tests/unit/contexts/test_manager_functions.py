@@ -303,7 +303,19 @@ def within_try_and_loop(x: Tensor) -> Any:
     return total, x
 
 
+def read_before_it_is_assigned(x: Tensor) -> Tensor:
+    count, total = 0, x
+    with logged([], "a"):
+        while total.sum() < 9:
+            if count > 5:
+                raise ValueError("too often")
+            count = count + 1
+            total = total + 1
+    return total
+
+
 FUNCTIONS = [
+    read_before_it_is_assigned,
     *(behind_the_yield, ended_by_a_return, replaced, within_try_and_loop),
     *(raised, cleaned_up, swallowed, another_kind, translated, in_a_loop, in_a_loop_of_the_run, differentiated),
     *(unpacked, chosen_by_the_run, never_yields, outer_variables),

@@ -59,6 +59,20 @@ def of_no_such_kind(x: Tensor) -> Any:
     return measured(whole_or_not(x)), measured(true_or_not(x)), measured(tensor_or_number)
 
 
+class Answering(type):
+    def __instancecheck__(cls, value: Any) -> bool:
+        return bool(value == 2)
+
+
+class Two(metaclass=Answering):
+    pass
+
+
+def asked_by_its_class(x: Tensor) -> Any:
+    mixed = 2 if x.sum() > 0 else 2.5
+    return isinstance(mixed, Two), isinstance(int(x.sum()), Two), isinstance(mixed, (Two, str))
+
+
 def perhaps_unbound(x: Tensor) -> Any:
     if x.sum() > 1:
         value = 3 if x[0] > 1 else 4
@@ -78,7 +92,8 @@ def perhaps_an_attribute(x: Tensor) -> Any:
 @pytest.mark.parametrize(
     "function",
     [
-        *(converted, of_results, the_larger, with_a_dtype, of_no_such_kind, perhaps_unbound, perhaps_an_attribute),
+        *(converted, of_results, the_larger, with_a_dtype, of_no_such_kind, asked_by_its_class),
+        *(perhaps_unbound, perhaps_an_attribute),
     ],
 )
 def test_as_in_eager(function: Callable[[Tensor], Any]) -> None:

@@ -361,7 +361,7 @@ def with_generator(run: Context, managing: Managing, body: Callable[[Any], Exit 
 
         managing(handed_out)
 
-    exit = run_inside_out(run, to_the_end, block)
+    exit = run_inside_out(run, to_the_end, block, repeats=False)
     if entered.value is False:
         raise RuntimeError("generator didn't yield")
     if entered.value is not True and not certain:

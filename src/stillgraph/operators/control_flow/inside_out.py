@@ -12,7 +12,11 @@ from stillgraph.trace.heap.places import MISSING, Place, Variable, of_a_block
 
 
 def run_inside_out(
-    context: Context, run: Callable[[Callable[[Any], Any]], Any], block: Callable[[Any], Exit | None]
+    context: Context,
+    run: Callable[[Callable[[Any], Any]], Any],
+    block: Callable[[Any], Exit | None],
+    *,
+    repeats: bool,
 ) -> Exit | None:
     """Run a generator that is turned inside out, and a block wherever it yields.
 
@@ -20,6 +24,7 @@ def run_inside_out(
         context: the statement that the block belongs to.
         run: runs the generator; given what takes what it yields, and says whether the block was left.
         block: the block, given what is yielded.
+        repeats: whether it is a loop's body: then what it finds of the variables that it drops, it never reads.
 
     Returns:
         How the block was left.
@@ -41,7 +46,7 @@ def run_inside_out(
         journal.write(left, exit)
         return True if exit.certain else any_flag(exit)
 
-    for place in drops:
+    for place in drops if repeats else ():
         journal.write(place, MISSING)
     run(emit)
     return None if all(flag is False for flag in left.value.flags) else left.value

@@ -303,7 +303,7 @@ def _run_generator(context: Context, generator: Produced, body: Callable[[Any], 
         exit = body(item)
         return exit and replace(exit, continued=False)
 
-    return run_inside_out(context, generator.run, one)
+    return run_inside_out(context, generator.run, one, repeats=True)
 
 
 def _indexed(

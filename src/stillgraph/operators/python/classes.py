@@ -33,7 +33,7 @@ def isinstance_(value: Any, kinds: Any, /) -> Any:
         return value.asks(lambda v: isinstance_(v, kinds))
     if capture.may_be_none(value):
         return capture.with_or_without(value, lambda v: isinstance_(v, kinds))
-    if _is_uncertain(value):
+    if _is_uncertain(value) or (isinstance(value, StagedNumber) and asks_itself(kinds)):
         answers = _possible_answers(capture, value, kinds)
         if len(answers) == 1 and not info(value).may_be_unbound:
             return answers.pop()
@@ -82,8 +82,11 @@ def _is_uncertain(value: Any) -> bool:
 
 
 def _possible_answers(capture: Any, value: Any, kinds: Any) -> set[bool]:
-    """What ``isinstance`` may say of a number of several kinds, or of a tensor that may be one; none of exceptions."""
-    if isinstance(value, Caught):
+    """What ``isinstance`` may say of a number of several kinds, or of a tensor that may be one; none of exceptions.
+
+    Nor of classes that answer by a method of their own, which is asked by the run.
+    """
+    if isinstance(value, Caught) or asks_itself(kinds):
         return set()
     if isinstance(value, StagedNumber):
         return {issubclass_(kind, kinds) for kind in kinds_of(value)}
