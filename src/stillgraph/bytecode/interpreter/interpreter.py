@@ -63,8 +63,9 @@ def run_block(frame: Frame, stops: Stops, started: bool = False) -> Exit | None:
     while True:
         found = _steps(frame, stops, len(frame.handled), started)
         if isinstance(found, Yielded):
-            if not capturing().knowledge.tries:
-                raise Restart("tries", None)  # then a manager's function is run around its block
+            for lesson in ("tries", "managers"):  # then a manager's function is run around its block
+                if not getattr(capturing().knowledge, lesson):
+                    raise Restart(lesson, None)
             message = f"the generator '{frame.code.co_name}', which Python runs, yields on one path of a condition"
             raise refuse("SG301", message, location=here(), hint="Iterate it in a loop, or list it.")
         if found is not _HANDLED_LESS:

@@ -174,6 +174,8 @@ def _require_same(capture: Session, region: Any, error: BaseException | None, le
         leave_early(leave)
         if error is not None and not capture.knowledge.tries:
             raise Restart("tries", None)
+        if not capture.knowledge.managers:
+            raise Restart("managers", None)
         message = "a with block is left on one path of a condition, by a manager that sees how it is left"
         raise refuse("SG305", message, location=here(), hint="Decide, and return or raise, behind the with block.")
 
@@ -317,8 +319,10 @@ def around_block(capture: Session, manager: Any) -> Managing | None:
 
     None for any other, and for one that takes its values from another generator.
     """
-    if type(manager) is not contextlib._GeneratorContextManager or not hasattr(manager, "func"):
+    if not capture.knowledge.managers or type(manager) is not contextlib._GeneratorContextManager:
         return None
+    if not hasattr(manager, "func"):
+        return None  # it has been entered
     function = capture.conversion.managers.get(manager)
     turned = None if function is None else capture.conversion.turn_inside_out(function, manages=True)
     if turned is None:

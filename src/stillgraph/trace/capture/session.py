@@ -206,6 +206,8 @@ class Session(BothSides):
         if not self.knowledge.tries and (handlers.swallowing or is_watched):
             raise Restart("tries", None)
         if handlers.swallowing or is_watched:
+            if not self.knowledge.managers:
+                raise Restart("managers", None)
             self.follow_libraries()  # whose managers are operators then
             whose = "that may end it" if handlers.swallowing else "whose manager would see it"
             message = f"an exception is raised where a tensor decides, inside a with block {whose}"
