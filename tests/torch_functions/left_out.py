@@ -22,6 +22,7 @@ REFUSED: dict[str, tuple[str, str, str]] = {
     "torch.range(": ("SG303", "SG304", "deprecated; torch.arange takes a number of the run"),
     "resize_": ("SG304", "SG304", "what memory a tensor has decides what it does"),
     "resize_as_": ("SG304", "SG304", "what memory a tensor has decides what it does"),
+    "i.new_ones(1, 2) + i[:1]": ("", "SG304", "no size, or one of 1, beside one of 2: the first does not fit"),
     "linalg.lstsq": ("SG304", "SG304", "the rank decides how many residuals there are"),
     "map_(": ("SG304", "SG304", "Python for each element"),
     "apply_(": ("SG304", "SG304", "Python for each element"),

@@ -116,6 +116,7 @@ torch.grid_sampler(g, torch.zeros(g.shape[0], 2, 2, 2), 0, 0, False)
 torch.grid_sampler_2d(g, torch.zeros(g.shape[0], 2, 2, 2), 0, 0, False)
 torch.grid_sampler_3d(o, torch.zeros(o.shape[0], 2, 2, 2, 3), 0, 0, False) | torch.embedding(torch.eye(3), i)
 torch.embedding_bag(torch.eye(3), i, i.new_zeros(1))[0]
+i.new_ones(1, 2) + i[:1]
 torch.ctc_loss(e.transpose(0, 1).log_softmax(-1), i.new_ones(e.shape[0], 2) + i[:, None] * 0, i.new_full((e.shape[0],), 4), i.new_full((e.shape[0],), 2))
 torch.binary_cross_entropy_with_logits(m, a, None, None, 1) | torch.cosine_embedding_loss(m, a, v.sign())
 torch.hinge_embedding_loss(m, a.sign()) | torch.kl_div(m, a) | torch.margin_ranking_loss(v, w, v.sign())

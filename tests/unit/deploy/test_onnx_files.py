@@ -234,13 +234,16 @@ def test_nested_control_flow_with_a_tensor_that_grows(tmp_path: Path) -> None:
 class Bare(nn.Module):
     """It counts no batches, so its running statistics alone are written."""
 
+    running_mean: Tensor
+    running_var: Tensor
+
     def __init__(self) -> None:
         super().__init__()
         self.register_buffer("running_mean", torch.zeros(3))
         self.register_buffer("running_var", torch.ones(3))
 
     def forward(self, x: Tensor) -> Tensor:
-        return F.batch_norm(x, self.running_mean, self.running_var, training=True)  # type: ignore[arg-type]
+        return F.batch_norm(x, self.running_mean, self.running_var, training=True)
 
 
 @pytest.mark.parametrize("kind", [lambda: nn.BatchNorm1d(3), Bare], ids=["module", "bare"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import pytest
 import torch
@@ -68,6 +68,17 @@ class Two(metaclass=Answering):
     pass
 
 
+@runtime_checkable
+class HasReal(Protocol):
+    real: float
+
+
+def of_a_protocol_with_data(x: Tensor) -> Any:
+    mixed = 2 if x.sum() > 0 else 2.5
+    classes: Any = (int, float, 5)  # Python asks one after the other, and comes to none that is no class
+    return isinstance(mixed, HasReal), isinstance(int(x.sum()), HasReal), isinstance(mixed, classes)
+
+
 def asked_by_its_class(x: Tensor) -> Any:
     mixed = 2 if x.sum() > 0 else 2.5
     return isinstance(mixed, Two), isinstance(int(x.sum()), Two), isinstance(mixed, (Two, str))
@@ -93,6 +104,7 @@ def perhaps_an_attribute(x: Tensor) -> Any:
     "function",
     [
         *(converted, of_results, the_larger, with_a_dtype, of_no_such_kind, asked_by_its_class),
+        of_a_protocol_with_data,
         *(perhaps_unbound, perhaps_an_attribute),
     ],
 )

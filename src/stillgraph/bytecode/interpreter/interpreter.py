@@ -27,7 +27,6 @@ from stillgraph.operators.conditions.truth import truth
 from stillgraph.operators.objects.comparisons import is_none
 from stillgraph.trace.capture.session import session
 from stillgraph.trace.code.frames import here
-from stillgraph.trace.code.signals import Restart
 from stillgraph.trace.heap.exits import Exit
 from stillgraph.trace.values.errors import in_eagers_words
 
@@ -63,9 +62,7 @@ def run_block(frame: Frame, stops: Stops, started: bool = False) -> Exit | None:
     while True:
         found = _steps(frame, stops, len(frame.handled), started)
         if isinstance(found, Yielded):
-            for lesson in ("tries", "managers"):  # then a manager's function is run around its block
-                if not getattr(capturing().knowledge, lesson):
-                    raise Restart(lesson, None)
+            capturing().stage_handling()  # a manager's function is run around its block then
             message = f"the generator '{frame.code.co_name}', which Python runs, yields on one path of a condition"
             raise refuse("SG301", message, location=here(), hint="Iterate it in a loop, or list it.")
         if found is not _HANDLED_LESS:

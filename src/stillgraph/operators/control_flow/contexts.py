@@ -27,7 +27,6 @@ from stillgraph.polyfills.given import no_manager
 from stillgraph.program.context import IdleHooks
 from stillgraph.trace.capture.session import Session, session
 from stillgraph.trace.code.frames import here
-from stillgraph.trace.code.signals import Restart
 from stillgraph.trace.control_flow.caught_kinds import class_in_run
 from stillgraph.trace.control_flow.staging import branch
 from stillgraph.trace.heap.exits import Exit
@@ -172,10 +171,8 @@ def _require_same(capture: Session, region: Any, error: BaseException | None, le
     """
     if capture.region is not region and not (error is not None and is_signal(error)):
         leave_early(leave)
-        if error is not None and not capture.knowledge.tries:
-            raise Restart("tries", None)
-        if not capture.knowledge.managers:
-            raise Restart("managers", None)
+        if error is not None:
+            capture.stage_handling()
         message = "a with block is left on one path of a condition, by a manager that sees how it is left"
         raise refuse("SG305", message, location=here(), hint="Decide, and return or raise, behind the with block.")
 

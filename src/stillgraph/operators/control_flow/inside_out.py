@@ -24,7 +24,7 @@ def run_inside_out(
         context: the statement that the block belongs to.
         run: runs the generator; given what takes what it yields, and says whether the block was left.
         block: the block, given what is yielded.
-        repeats: whether it is a loop's body: then what it finds of the variables that it drops, it never reads.
+        repeats: whether it is a loop's body. That reads no value that a variable which it drops has had before.
 
     Returns:
         How the block was left.

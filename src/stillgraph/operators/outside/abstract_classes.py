@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from types import FunctionType
 from typing import Any
 
-from stillgraph.core.files import is_dependency
+from stillgraph.core.files import is_standard_library, is_torch
 from stillgraph.core.lookup import class_member
 from stillgraph.trace.capture.session import Session
 
@@ -28,9 +28,13 @@ def note_answer(capture: Session, kind: type, kinds: Any, answer: Any) -> None:
 
 
 def asks_itself(kinds: Any) -> bool:
-    """Whether a function of the user's says what is an instance of one of some classes: it may look at it."""
+    """Whether a function of the user's, or of a library's, says what is an instance of one of some classes.
+
+    It may look at the value. What those of Python and torch say, the class tells.
+    """
     found = (class_member(type(each), "__instancecheck__") for each in _listed(kinds))
-    return any(isinstance(each, FunctionType) and not is_dependency(each.__code__.co_filename) for each in found)
+    files = [each.__code__.co_filename for each in found if isinstance(each, FunctionType)]
+    return not all(is_standard_library(file) or is_torch(file) for file in files)
 
 
 def _listed(kinds: Any) -> Iterator[Any]:

@@ -42,7 +42,7 @@ def isinstance_(value: Any, kinds: Any, /) -> Any:
     if isinstance(value, StagedArray):
         return issubclass(_class_of_array(value), kinds)
     if isinstance(value, StagedNumber):
-        return issubclass_(kind_of(value), kinds)
+        return _is_number_of(kind_of(value), kinds)
     if isinstance(value, StagedComplex):
         return issubclass_(complex, kinds)
     if isinstance(value, StagedText):
@@ -89,9 +89,16 @@ def _possible_answers(capture: Any, value: Any, kinds: Any) -> set[bool]:
     if isinstance(value, Caught) or asks_itself(kinds):
         return set()
     if isinstance(value, StagedNumber):
-        return {issubclass_(kind, kinds) for kind in kinds_of(value)}
-    numbers = {issubclass_(kind, kinds) for kind in NUMBERS} if info(value).may_be_number else set()
+        return {_is_number_of(kind, kinds) for kind in kinds_of(value)}
+    numbers = {_is_number_of(kind, kinds) for kind in NUMBERS} if info(value).may_be_number else set()
     return numbers | {is_instance(capture, value, kinds)}
+
+
+def _is_number_of(kind: type, kinds: Any) -> bool:
+    """What ``isinstance`` says of all numbers of a kind. It takes what `issubclass` does not: protocols with data."""
+    answer = isinstance(kind(1), kinds)
+    note_answer(capturing(), kind, kinds, answer)
+    return answer
 
 
 _ONE_KIND = "Let the value be of one kind on each path."

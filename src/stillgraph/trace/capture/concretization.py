@@ -67,10 +67,8 @@ def demanded(session: Session, value: Any, what: str) -> Any:
         session.unseen.follow_all()  # a list that is repeated, the display of a dict
     if isinstance(value, Unjoined):
         value.refuse()
-    if what == "bool" and not session.knowledge.tries and _is_asked_by_rewritten_code(session):
-        raise Restart("tries", None)  # by a condition in a `finally` with exits, perhaps, which stays Python's
     if what == "bool" and not session.knowledge.managers and _is_asked_by_rewritten_code(session):
-        raise Restart("managers", None)  # by a condition around the `yield` of a manager's function
+        session.stage_handling()  # by a condition in a `finally` with exits, perhaps, or around a manager's `yield`
     if what == "text":
         raise refuse("SG302", "a value that only the run knows is turned into text", location=here())
     if in_loader():

@@ -203,11 +203,8 @@ class Session(BothSides):
         seen = certain or (self.may_end and (self.side_effects.acted or self.knowledge.acts))
         handlers = self.handlers
         is_watched = bool(handlers.watching) and (seen or sees_any(handlers.watching, handlers.attempts, kind, left))
-        if not self.knowledge.tries and (handlers.swallowing or is_watched):
-            raise Restart("tries", None)
         if handlers.swallowing or is_watched:
-            if not self.knowledge.managers:
-                raise Restart("managers", None)
+            self.stage_handling()
             self.follow_libraries()  # whose managers are operators then
             whose = "that may end it" if handlers.swallowing else "whose manager would see it"
             message = f"an exception is raised where a tensor decides, inside a with block {whose}"
@@ -249,6 +246,12 @@ class Session(BothSides):
             self.reads.attributes.append((value, value.name))
             self.unpacked_ones[id(value)] = value
         return opened(value)
+
+    def stage_handling(self) -> None:
+        """Begin anew with what handles exceptions staged: statements first, then the functions of context managers."""
+        for lesson in ("tries", "managers"):
+            if not getattr(self.knowledge, lesson):
+                raise Restart(lesson, None)
 
     def follow_libraries(self) -> None:
         """Begin anew with libraries converted, where their code would not see what is of the run."""

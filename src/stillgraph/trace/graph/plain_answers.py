@@ -228,7 +228,7 @@ class PlainAnswers(TorchFunctionMode):
         """
 
     def follow_libraries(self) -> None:
-        """To be called before a list, dict or set is made of which only the run knows the length."""
+        """To be called where code that is not rewritten would not see what is of the run, such as a list's length."""
 
     def before_unseen(self, what: str) -> None:
         """To be called where code that is not rewritten does something only rewritten code may do."""
