@@ -26,6 +26,7 @@ class Grammar:
     inplace_tensors: bool = True
     raises: bool = True
     prints: bool = True
+    managers: bool = False  # functions of context managers, around blocks
     constants: bool = False  # a variable that holds a text or a member of an enumeration, and is returned too
 
 
@@ -105,7 +106,8 @@ class _Writer:
 
     def statement(self, scope: _Scope) -> None:
         simple = ["assign", "assign", "augment"] + ["print"] * self.grammar.prints
-        nested = ["if", "if", "while", "for"] if scope.depth < self.grammar.depth else []
+        nested = ["if", "if", "while", "for", *["with"] * 3 * self.grammar.managers]
+        nested = nested if scope.depth < self.grammar.depth else []
         exits = ["exit"] if scope.depth else []
         getattr(self, "_" + self.pick(*simple, *nested, *exits))(scope)
 
@@ -159,6 +161,13 @@ class _Writer:
         self.emit(scope, header)
         self.block(scope.inside(loop=True, **bound))
         self._maybe_else(scope)
+
+    def _with(self, scope: _Scope) -> None:
+        self.counters += 1
+        entered = f"n{self.counters}"
+        manager = self.filled(self.pick("noting({n})", "ending()", "replacing()", "behind()", "choosing({s})"), scope, 1)
+        self.emit(scope, f"with {manager} as {entered}:")
+        self.block(scope.inside(n=entered))
 
     def _maybe_else(self, scope: _Scope) -> None:
         if self.pick("no", "no", "else") == "else":
@@ -226,6 +235,48 @@ NEXT = {"a": "b", "b": Kind.C, Kind.C: "a"}
 """
 
 
+_MANAGERS = """
+import contextlib
+
+@contextlib.contextmanager
+def noting(n):
+    print("in")
+    try:
+        yield n + 1
+    finally:
+        print("out")
+
+@contextlib.contextmanager
+def ending():
+    try:
+        yield 1
+    except ValueError as error:
+        print("ended", error)
+    else:
+        print("nothing")
+
+@contextlib.contextmanager
+def replacing():
+    try:
+        yield 2
+    except ValueError as error:
+        raise ValueError("another") from error
+
+@contextlib.contextmanager
+def behind():
+    yield 3
+    print("behind")
+
+@contextlib.contextmanager
+def choosing(s):
+    if s > 0:
+        yield 4
+    else:
+        with ending():
+            yield 5
+"""
+
+
 @st.composite
 def programs(draw: Draw, grammar: Grammar | None = None) -> str:
     """The source text of a module with one function, ``program(s, t, v, w, n, c)``."""
@@ -241,5 +292,5 @@ def programs(draw: Draw, grammar: Grammar | None = None) -> str:
         body.insert(0, '    k = "a"')
     if any(re.search(r"\b[stvw] [+-]= ", line) for line in body):
         body.insert(0, "    s, t, v, w = s + 0, t + 0, v + 0, w + 0  # in-place operations stay inside")
-    head = ["import torch", *[_NAMES] * grammar.constants, "", ""]
+    head = ["import torch", *[_NAMES] * grammar.constants, *[_MANAGERS] * grammar.managers, "", ""]
     return "\n".join([*head, "def program(s, t, v, w, n, c):", *body, ""])

@@ -120,6 +120,17 @@ def test_constants_that_paths_leave_agree_with_eager(folder: Path) -> None:
     check(folder, QUICK, seed=-1 - SEED * 1000, grammar=Grammar(constants=True))
 
 
+def test_managers_around_blocks_agree_with_eager(folder: Path) -> None:
+    check(folder, FEW, seed=-1 - SEED * 1000, grammar=Grammar(managers=True))
+
+
+@pytest.mark.slow
+@ways(SOURCE, BYTECODE, STEPS)
+@pytest.mark.parametrize("batch", range(OTHERS))
+def test_many_managers_around_blocks_agree_with_eager(folder: Path, batch: int, way: Way) -> None:
+    check(folder, BATCH, seed=SEED * 1000 + batch + 1, way=way, grammar=Grammar(managers=True))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("batch", range(OTHERS))
 def test_many_constants_that_paths_leave_agree_with_eager(folder: Path, batch: int) -> None:
