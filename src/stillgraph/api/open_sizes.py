@@ -17,6 +17,7 @@ import torch
 
 from stillgraph.api.captures import function_of, parameter_names
 from stillgraph.core.diagnostics import CheckError, refuse
+from stillgraph.core.shown import brief_error
 from stillgraph.core.time_limit import TimeIsUp, time_limit
 from stillgraph.deploy.description.other_sizes import (
     OTHER_SIZES,
@@ -37,7 +38,7 @@ from stillgraph.program.program import Program
 from stillgraph.program.sources import Argument
 from stillgraph.runtime.calls.beside import Beside
 from stillgraph.runtime.calls.static_function import StaticFunction
-from stillgraph.runtime.comparing.outcomes import brief_error, differences
+from stillgraph.runtime.comparing.outcomes import differences
 from stillgraph.settings import enable_to_static
 
 Args = tuple[Any, ...]
@@ -84,16 +85,16 @@ def of_every_size(program: Program, target: Any, args: Args, kwargs: Kwargs) -> 
         if other.broken <= needless:
             raise _refusal(program, other, why, names)
     kept = (guard for guard in program.guards if not isinstance(guard, SizeGuard) or guard not in needless)
-    sizes = [*fitting_sizes(program, example), *(other.sizes for other in served)]
-    return replace(program, guards=tuple(kept)), tuple(Served(each, names.changed(each)) for each in sizes)
+    return replace(program, guards=tuple(kept)), tuple(Served(each.sizes, names.changed(each.sizes)) for each in served)
 
 
 def _tried(program: Program, example: Sizes, trial: _Trial) -> Iterator[tuple[Other, _Found]]:
-    """What shows with sizes that a program was not made for, until each condition has been seen not to be needed."""
+    """What shows with a few sizes that a program was made for, and with others until no condition has to be tried."""
     left = {guard: None for guard in program.guards if isinstance(guard, SizeGuard)}
     endless = 0
-    for changes in ROUNDS:
-        for other in other_sizes(program, example, left.keys(), changes):
+    for changes in (None, *ROUNDS):
+        others = other_sizes(program, example, left.keys(), changes) if changes else fitting_sizes(program, example)
+        for other in others:
             found = trial.of(other.sizes)
             yield other, found
             endless += found.kind == "endless"

@@ -36,7 +36,7 @@ OTHER_SIZES = (
 
 @dataclass(frozen=True, eq=False)
 class Other:
-    """Sizes that a program was not made for.
+    """Sizes other than the example's.
 
     Attributes:
         sizes: by place the size of a dimension.
@@ -94,11 +94,12 @@ def open_sizes(program: Program, args: tuple[Any, ...], kwargs: Mapping[str, Any
     return found
 
 
-def fitting_sizes(program: Program, example: Sizes) -> list[Sizes]:
-    """A few sizes other than the example's that no condition of a program rules out."""
+def fitting_sizes(program: Program, example: Sizes) -> list[Other]:
+    """A few of them that no condition of a program rules out."""
     conditions = [_Condition(guard) for guard in program.guards if isinstance(guard, SizeGuard)]
     found = _Assignments(program, example).changed(1, _PROBES)
-    return [sizes for sizes in found if all(each.holds(sizes) for each in conditions)][:_MOST]
+    fitting = [Other(sizes, frozenset()) for sizes in found if all(each.holds(sizes) for each in conditions)]
+    return fitting[:_MOST]
 
 
 def other_sizes(
