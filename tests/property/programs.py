@@ -165,7 +165,8 @@ class _Writer:
     def _with(self, scope: _Scope) -> None:
         self.counters += 1
         entered = f"n{self.counters}"
-        manager = self.filled(self.pick("noting({n})", "ending()", "replacing()", "behind()", "choosing({s})"), scope, 1)
+        made = self.pick("noting({n})", "ending()", "replacing()", "behind()", "choosing({s})")
+        manager = self.filled(made, scope, 1)
         self.emit(scope, f"with {manager} as {entered}:")
         self.block(scope.inside(n=entered))
 

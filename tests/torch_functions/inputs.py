@@ -176,7 +176,7 @@ def outcome(expression: str, cut: bool) -> Outcome:
         warnings.filterwarnings("error", r"(?s).*The call was made in plain PyTorch", RuntimeWarning)
         warnings.filterwarnings("error", "the capture fails", RuntimeWarning)
         try:
-            spec = None if cut else [_spec(letter, tensor) for letter, tensor in zip(letters, tensors(letters, 5, 6))]
+            spec = None if cut else [spec_of(letter, tensor) for letter, tensor in zip(letters, tensors(letters, 5, 6))]
             static = sg.to_static(function_of(expression, cut), input_spec=spec, full_graph=True, backend="eager")
             got = [_ran(static, _given(letters, cut, *sizes)) for sizes in (examples[:1] if cut else examples)]
         except (sg.StillgraphError, RuntimeWarning) as error:
@@ -202,7 +202,8 @@ def _given(letters: str, cut: bool, n: int, t: int) -> list[torch.Tensor]:
     return [*made, keep, more]
 
 
-def _spec(letter: str, tensor: torch.Tensor) -> sg.InputSpec:
+def spec_of(letter: str, tensor: torch.Tensor) -> sg.InputSpec:
+    """What a tensor of the table may be: open in all dimensions that no weight fixes."""
     fixed = _FIXED.get(letter, ())
     return sg.InputSpec([size if dim in fixed else None for dim, size in enumerate(tensor.shape)], tensor.dtype)
 

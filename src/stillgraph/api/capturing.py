@@ -17,6 +17,7 @@ from stillgraph.api.static import Static
 from stillgraph.core.diagnostics import refusal
 from stillgraph.core.faults import is_fault
 from stillgraph.core.raised import line_that_raised
+from stillgraph.core.shown import brief_error
 from stillgraph.program.facts.module_tables import entered
 from stillgraph.program.input_spec import DynamicShapes, InputSpec, Specs
 from stillgraph.program.program import Program
@@ -310,7 +311,7 @@ def captured(
     except Exception as error:  # of any kind: what is no fault of ours goes on
         if not is_fault(error):
             raise  # the function's own, or a refusal
-        message = f"the capture raises {type(error).__name__}: {error}"
+        message = f"the capture raises {brief_error(error)}"
         raise refusal("SG307", message, location=line_that_raised(error)) from error
 
 

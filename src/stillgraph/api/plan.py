@@ -28,6 +28,7 @@ from stillgraph.core import faults
 from stillgraph.core.diagnostics import MisreadError, StillgraphError
 from stillgraph.core.logs import log
 from stillgraph.core.parcel import empty, opened
+from stillgraph.core.shown import brief_error
 from stillgraph.core.warning import warn
 from stillgraph.program.context import dispatch_mode_depth
 from stillgraph.program.program import Program
@@ -236,7 +237,7 @@ class Plan:
         self._failures += 1
         what = str(error)
         if not isinstance(error, StillgraphError):
-            what = f"the capture of {self._name} raises {type(error).__name__}: {error}, but eager PyTorch does not"
+            what = f"the capture of {self._name} raises {brief_error(error)}, but eager PyTorch does not"
         text = f"{what}\n  The rest of the call is made in plain PyTorch."
         self._log("fallback", f"the rest of a call of {self._name} is made in plain PyTorch: {what}", why=what)
         self._warn(text)

@@ -1,4 +1,4 @@
-"""Keys of containers in messages and names of places."""
+"""Keys of containers, and exceptions, in messages and names of places."""
 
 from __future__ import annotations
 
@@ -13,3 +13,13 @@ def shown_key(key: Any) -> str:
 
 
 _PLAIN = frozenset(kind.__repr__ for kind in (str, int, bool, float, bytes, type(None)))
+
+
+def brief_error(error: BaseException) -> str:
+    """An exception's kind and what it says, in one line."""
+    text = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
+    text = text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+_LONGEST = 160  # characters of what an exception says: torch puts its stack, and backends whole graphs, into theirs

@@ -17,6 +17,7 @@ from stillgraph.core.files import is_torch
 from stillgraph.core.lookup import class_member, of_class
 from stillgraph.operators.conditions.branches import Block, places
 from stillgraph.operators.conditions.truth import truth
+from stillgraph.operators.containers.tables import raise_unless
 from stillgraph.operators.control_flow.inside_out import run_inside_out
 from stillgraph.operators.control_flow.loop_attempts import Context
 from stillgraph.operators.control_flow.protected import attempt
@@ -363,11 +364,7 @@ def with_generator(run: Context, managing: Managing, body: Callable[[Any], Exit 
         managing(handed_out)
 
     exit = run_inside_out(run, to_the_end, block, repeats=False)
-    if entered.value is False:
-        raise RuntimeError("generator didn't yield")
-    if entered.value is not True and not certain:
-        message = "only the run knows whether a context manager's function yields"
-        raise refuse("SG305", message, location=here())
+    raise_unless(capture, certain or entered.value, lambda: RuntimeError("generator didn't yield"))
     return exit
 
 

@@ -20,6 +20,7 @@ from stillgraph.core.faults import unwinds
 from stillgraph.core.logs import is_logged, log
 from stillgraph.core.lookup import stated, stated_signature
 from stillgraph.core.raised import line_that_raised
+from stillgraph.core.shown import brief_error
 from stillgraph.program.program import Program
 from stillgraph.runtime.calls import later
 from stillgraph.runtime.calls.bound_function import BoundStaticFunction
@@ -181,8 +182,7 @@ class StaticFunction(Generic[P, R]):
         if isinstance(failure, MisreadError):
             error: CaptureError = failure
         else:
-            raised = f"{type(failure).__name__}: {failure}"
-            message = f"the capture of {self._name} raises {raised}, but eager PyTorch does not"
+            message = f"the capture of {self._name} raises {brief_error(failure)}, but eager PyTorch does not"
             error = refusal("SG307", message, location=line_that_raised(failure))
         warnings.warn(f"{error}\n  The call was made in plain PyTorch.", RuntimeWarning, stacklevel=4)
 

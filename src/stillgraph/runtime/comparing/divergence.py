@@ -21,11 +21,12 @@ from torch.overrides import TorchFunctionMode
 
 from stillgraph.core.files import is_ours, is_users
 from stillgraph.core.location import Location
+from stillgraph.core.shown import brief_error
 from stillgraph.program.blocks import Block, blocks
 from stillgraph.program.graphs import arguments
 from stillgraph.program.interpreter import CONTROL, interpret
 from stillgraph.program.program import Program
-from stillgraph.runtime.comparing.outcomes import brief_error, tensor_difference
+from stillgraph.runtime.comparing.outcomes import tensor_difference
 
 Key = tuple[tuple[str, int], ...]
 """A line and those that called it, the captured function's own first."""

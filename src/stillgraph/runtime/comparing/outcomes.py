@@ -17,6 +17,7 @@ import torch
 
 from stillgraph.core.faults import unwinds
 from stillgraph.core.lookup import class_member, own_attributes
+from stillgraph.core.shown import brief_error
 from stillgraph.program.context import current_context, restore
 from stillgraph.program.outputs import BOUND
 from stillgraph.runtime.comparing.hearing import heard
@@ -213,16 +214,6 @@ def _of_errors(program: BaseException | None, eager: BaseException | None) -> li
         return []
     raised, others = ("returns" if each is None else f"raises {brief_error(each)}" for each in (program, eager))
     return [f"the program {raised}, eager {others}"]
-
-
-def brief_error(error: BaseException) -> str:
-    """An exception's kind and what it says, in one line."""
-    text = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
-    text = text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__
-
-
-_LONGEST = 160  # characters of what an exception says: backends put whole graphs into theirs
 
 
 def _same_state(one: Any, other: Any) -> bool:

@@ -51,9 +51,10 @@ def _of_open_sizes(recorder: Recorder, func: Any, args: Any, given: Any) -> Any:
 
 def _one_step(func: Any, data: torch.Tensor, hidden: Any, rest: tuple[Any, ...]) -> Any:
     """What a layer gives for one step of one sequence: it has the sizes and the dtype of any other."""
-    several = isinstance(hidden, (tuple, list))
+    several, weights = isinstance(hidden, (tuple, list)), rest[0]
     begins = tuple(zeros_from(h, (h.shape[0], 1, h.shape[2])) for h in (hidden if several else (hidden,)))
-    return func(zeros_from(data, (1, 1, data.shape[-1])), begins if several else begins[0], *rest)
+    width = data.shape[-1] if isinstance(data.shape[-1], int) else weights[0].shape[1]  # torch raises for others
+    return func(zeros_from(data, (1, 1, width)), begins if several else begins[0], *rest)
 
 
 def _of_batch(last: list[torch.Tensor], batch: Any) -> Iterator[torch.Tensor]:
