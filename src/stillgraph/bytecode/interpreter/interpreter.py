@@ -62,7 +62,7 @@ def run_block(frame: Frame, stops: Stops, started: bool = False) -> Exit | None:
     while True:
         found = _steps(frame, stops, len(frame.handled), started)
         if isinstance(found, Yielded):
-            capturing().stage_handling()  # a manager's function is run around its block then
+            capturing().knowledge.stage_handling()  # a manager's function is run around its block then
             message = f"the generator '{frame.code.co_name}', which Python runs, yields on one path of a condition"
             raise refuse("SG301", message, location=here(), hint="Iterate it in a loop, or list it.")
         if found is not _HANDLED_LESS:

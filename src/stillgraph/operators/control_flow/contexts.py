@@ -173,7 +173,7 @@ def _require_same(capture: Session, region: Any, error: BaseException | None, le
     if capture.region is not region and not (error is not None and is_signal(error)):
         leave_early(leave)
         if error is not None:
-            capture.stage_handling()
+            capture.knowledge.stage_handling()
         message = "a with block is left on one path of a condition, by a manager that sees how it is left"
         raise refuse("SG305", message, location=here(), hint="Decide, and return or raise, behind the with block.")
 

@@ -68,7 +68,7 @@ def demanded(session: Session, value: Any, what: str) -> Any:
     if isinstance(value, Unjoined):
         value.refuse()
     if what == "bool" and not session.knowledge.managers and _is_asked_by_rewritten_code(session):
-        session.stage_handling()  # by a condition in a `finally` with exits, perhaps, or around a manager's `yield`
+        session.knowledge.stage_handling()  # around a `yield`, or a `finally` with exits
     if what == "text":
         raise refuse("SG302", "a value that only the run knows is turned into text", location=here())
     if in_loader():

@@ -204,7 +204,7 @@ class Session(BothSides):
         handlers = self.handlers
         is_watched = bool(handlers.watching) and (seen or sees_any(handlers.watching, handlers.attempts, kind, left))
         if handlers.swallowing or is_watched:
-            self.stage_handling()
+            self.knowledge.stage_handling()
             self.follow_libraries()  # whose managers are operators then
             whose = "that may end it" if handlers.swallowing else "whose manager would see it"
             message = f"an exception is raised where a tensor decides, inside a with block {whose}"
@@ -246,12 +246,6 @@ class Session(BothSides):
             self.reads.attributes.append((value, value.name))
             self.unpacked_ones[id(value)] = value
         return opened(value)
-
-    def stage_handling(self) -> None:
-        """Begin anew with what handles exceptions staged: statements first, then the functions of context managers."""
-        for lesson in ("tries", "managers"):
-            if not getattr(self.knowledge, lesson):
-                raise Restart(lesson, None)
 
     def follow_libraries(self) -> None:
         """Begin anew with libraries converted, where their code would not see what is of the run."""

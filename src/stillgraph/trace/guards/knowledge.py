@@ -54,6 +54,13 @@ class Knowledge:
         assert lesson is not None, f"nobody says {restart.kind!r}"
         lesson(self, restart.what)
 
+    def stage_handling(self) -> None:
+        """Begin anew with what handles exceptions staged: statements first, then the functions of context managers."""
+        if not self.tries:
+            raise Restart("tries", None)
+        if not self.managers:
+            raise Restart("managers", None)
+
     def keep_constant(self) -> bool:
         """Let what made the capture fail be constant again; whether there was any: sizes, then numbers nobody writes.
 
