@@ -174,9 +174,7 @@ def _entry(
     arguments = tuple(args) if isinstance(args, (tuple, list)) else (args,)
     if isinstance(target, (Program, TracedFunction)):
         program = target.program if isinstance(target, TracedFunction) else target
-        _require_arguments(program, arguments, kwargs)
-        entry = entry_of(program, arguments, kwargs)
-        return replace(entry, no_leaves=() if gradients else written_with_gradients(program)), None
+        return entry_of_program(program, arguments, kwargs, gradients=gradients), None
     _check_target(target)
 
     def capture() -> Program:
@@ -194,6 +192,21 @@ def _entry(
     return replace(entry, no_leaves=no_leaves), called
 
 
+def entry_of_program(
+    program: Program, args: tuple[Any, ...], kwargs: dict[str, Any], *, gradients: bool = False
+) -> Entry:
+    """A program with an example call of it; a module that stands first is left out of later calls.
+
+    ``gradients``: whether what is made of it computes some.
+
+    Raises:
+        ValueError: the example lacks an argument.
+    """
+    _require_arguments(program, args, kwargs)
+    entry = entry_of(program, args, kwargs, has_receiver=bool(args) and isinstance(args[0], torch.nn.Module))
+    return replace(entry, no_leaves=() if gradients else written_with_gradients(program))
+
+
 def _require_arguments(program: Program, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     """Refuse an example call that lacks an argument of the program's.
 
@@ -206,7 +219,7 @@ def _require_arguments(program: Program, args: tuple[Any, ...], kwargs: dict[str
         receiver = any(each.kind != "argument" and _key(each.source) == 0 for each in program.inputs)
         example = ", ".join([*(["module"] if receiver else []), *missing])
         comma = "" if ", " in example else ","
-        raise ValueError(f"save: the program takes {', '.join(missing)}; give an example: args=({example}{comma})")
+        raise ValueError(f"the program takes {', '.join(missing)}; give an example: args=({example}{comma})")
 
 
 def _key(source: Any) -> int | str | None:

@@ -20,7 +20,6 @@ from stillgraph.program.program import Program
 from stillgraph.program.sources import Argument
 from stillgraph.report.coverage import Coverage
 from stillgraph.report.coverage import coverage as summed_up
-from stillgraph.runtime.calls import of_program  # noqa: F401  # it says what a program does that is called
 from stillgraph.runtime.calls.static_function import StaticFunction
 from stillgraph.runtime.guards.explaining import failing
 from stillgraph.runtime.native.backends import is_inductor

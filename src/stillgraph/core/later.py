@@ -24,14 +24,14 @@ def imported_when_asked(module: str, homes: Mapping[str, str]) -> Callable[[str]
         home = homes.get(name)
         if home is None:
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
-        value = getattr(_imported(home), name)
+        value = getattr(imported(home), name)
         setattr(sys.modules[module], name, value)  # so it is asked for once
         return value
 
     return __getattr__
 
 
-def _imported(name: str) -> ModuleType:
+def imported(name: str) -> ModuleType:
     """A module. Some packages draw random numbers while they are imported, which must not move the user's generator."""
     if name in sys.modules:
         return importlib.import_module(name)  # waits for another thread that is at it

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Generic, ParamSpec, TypeVar
 
+from stillgraph.core.later import imported
+
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -14,13 +16,15 @@ class Operation(Generic[P, R]):
 
     Attributes:
         name: of the operation.
+        home: the module that defines it, if that is to be imported when the operation is first needed.
         meaning: what it does. The module that has it gives it once, when it is imported.
     """
 
-    __slots__ = ("meaning", "name")
+    __slots__ = ("home", "meaning", "name")
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, home: str | None = None) -> None:
         self.name = name
+        self.home = home
         self.meaning: Callable[..., Any] | None = None
 
     def defined(self, meaning: Callable[P, R]) -> Callable[P, R]:
@@ -35,5 +39,7 @@ class Operation(Generic[P, R]):
         return meaning
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        if self.meaning is None and self.home is not None:
+            imported(self.home)
         assert self.meaning is not None, f"no module defines the operation {self.name}"
         return self.meaning(*args, **kwargs)  # type: ignore[no-any-return]  # of what it was defined by

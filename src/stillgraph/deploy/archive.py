@@ -15,7 +15,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from stillgraph.deploy.aoti.aoti import is_package, load_aoti, write_aoti
 from stillgraph.deploy.aoti.inductor import check_compiler
@@ -31,6 +31,9 @@ from stillgraph.passes.exceptions.texts import check_texts
 from stillgraph.program.program import Program
 from stillgraph.program.sources import Source
 from stillgraph.runtime.native.backends import resolve_backend
+
+if TYPE_CHECKING:
+    from torch.export import ExportedProgram
 
 _ONE_AT_A_TIME = threading.RLock()
 """What torch's exporters exchange while they trace is the process's; so is what its readers silence."""
@@ -98,6 +101,14 @@ def save_program(
             from stillgraph.deploy.pt2.pt2 import write_pt2
 
             write_pt2(entry, temporary)
+
+
+def made_in_memory(entry: Entry) -> tuple[ExportedProgram, dict[str, Any]]:
+    """What a ``.pt2`` of a program would hold, and its description: see `pt2.in_memory`."""
+    from stillgraph.deploy.pt2.pt2 import in_memory
+
+    with _ONE_AT_A_TIME:
+        return in_memory(_settled(entry, DEFAULT))
 
 
 def entry_of(

@@ -14,12 +14,12 @@ the `FakeTensor`, or the ``SymInt`` / ``SymFloat`` / ``SymBool`` / constant that
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from torch import fx
+from torch import fx, nn
 
 from stillgraph.core.diagnostics import Side
 from stillgraph.core.operation import Operation
@@ -32,6 +32,9 @@ from stillgraph.program.printer import render
 from stillgraph.program.record import Record
 from stillgraph.program.sources import Source
 from stillgraph.program.verify import verify
+
+if TYPE_CHECKING:
+    from torch.export import ExportedProgram
 
 
 @dataclass(frozen=True)
@@ -71,8 +74,15 @@ class Split:
         return f"'{self.place}' is used once per path{where}: {self.why}"
 
 
-callable_of: Operation[[Program], Callable[..., Any]] = Operation("callable_of")
-"""What runs a program: the runtime says it."""
+callable_of: Operation[[Program], Callable[..., Any]] = Operation("callable_of", "stillgraph.runtime.calls.of_program")
+"""What runs a program."""
+
+_Example = tuple[Sequence[Any], Mapping[str, Any] | None]
+_IN_MEMORY = "stillgraph.api.in_memory"
+exported_program_of: Operation[[Program, _Example], ExportedProgram] = Operation("exported_program_of", _IN_MEMORY)
+onnx_of: Operation[[Program, _Example, int | None], Any] = Operation("onnx_of", _IN_MEMORY)
+module_of: Operation[[Program, _Example], nn.Module] = Operation("module_of", _IN_MEMORY)
+"""What a file of a program holds, without the file."""
 
 
 @dataclass(frozen=True)
@@ -108,6 +118,50 @@ class Program:
     @functools.cached_property
     def _called(self) -> Callable[..., Any]:
         return callable_of(self)
+
+    def to_exported_program(self, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None) -> ExportedProgram:
+        """The program as `torch.export` has it, with what `stillgraph.save` writes in a ``.pt2``, and checked alike.
+
+        It takes the tensors of the call and gives those of the result, in order. Its weights are those of the call.
+
+        Args:
+            args, kwargs: an example call; of a module's or method's program, the object is the first argument.
+
+        Raises:
+            ExportError: `torch.export` has no form for it, or the exported program gives something else.
+            ValueError: the example lacks an argument.
+        """
+        return exported_program_of(self, (args, kwargs))
+
+    def to_onnx(
+        self, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None, *, opset: int | None = None
+    ) -> Any:
+        """The program as an ``onnx.ModelProto``: what `stillgraph.save` writes in an ``.onnx``, and checked alike.
+
+        Args:
+            args, kwargs: as `to_exported_program` takes them.
+            opset: the version of ONNX's operators; by default that of `torch.onnx`.
+
+        Raises:
+            ExportError: ONNX has no form for it, or the model gives something else.
+            ValueError: the example lacks an argument, or there is no such opset.
+        """
+        return onnx_of(self, (args, kwargs), opset)
+
+    def module(self, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None) -> nn.Module:
+        """The program as a module that needs none of the code it was captured from.
+
+        It is called like the example, without a module that stands first there. Its parameters and buffers are copies
+        of the original's, under their names. It computes no gradients, as what `stillgraph.load` gives of a ``.pt2``.
+
+        Args:
+            args, kwargs: as `to_exported_program` takes them.
+
+        Raises:
+            ExportError: as `to_exported_program`.
+            ValueError: the example lacks an argument.
+        """
+        return module_of(self, (args, kwargs))
 
     @property
     def parameters(self) -> tuple[Input, ...]:

@@ -72,6 +72,26 @@ def write_pt2(entries: Mapping[str, Entry] | Entry, path: Path) -> None:
             _check(entry, exported[name], written[models[name]])
 
 
+def in_memory(entry: Entry) -> tuple[ExportedProgram, dict[str, Any]]:
+    """What a file of one program would hold, checked like a file, and its description.
+
+    Raises:
+        ExportError: as `write_pt2`.
+    """
+    entry = _settled(entry)
+    with located(entry.program):
+        exported = exported_entry(entry)
+        check_left_to_others({"": entry}, {"": exported.left})
+        _check(entry, exported, exported.program)
+        return exported.program, describe(entry, exported)
+
+
+def called_in_memory(program: ExportedProgram, structure: dict[str, Any]) -> LoadedProgram:
+    """What `in_memory` gives, to be called like the original; the tensors are its own."""
+    with quiet():
+        return _called(copy.deepcopy(_module(program)), structure, None)
+
+
 def _settled(entry: Entry) -> Entry:
     with located(entry.program):
         return replace(entry, program=one_structure(entry.program))
