@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 import queue
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -152,6 +153,7 @@ WITH_NUMBERS: dict[str, Any] = {
     "np.full": lambda n: np.full(2, n),
     "np.linspace": lambda n: np.linspace(0, n, 3),
     "np.float32": np.float32,
+    "np.float16": np.float16,
     "dot": lambda n: W.dot(n),
     "clip": lambda n: W.clip(0, n),
     "float64 * n": lambda n: np.float64(2) * n,
@@ -173,11 +175,28 @@ def test_a_number_that_changes_is_a_constant_where_it_meets_numpy(name: str) -> 
         assert repr(actual) == repr(expected)
 
 
+def put_into(array: Any, n: Any) -> Any:
+    array[0] = n
+    array[1:] = n * 2
+    return array
+
+
+HELD = ("stored_into", "added_to", "held_as_an_object", "np.float16", "dot", "clip")
+"""What would put a number of the run in an array that holds none."""
+
 OPERATIONS = {
-    **{name: WITH_NUMBERS[name] for name in ("array * n", "n - array", "comparisons", "np.multiply", "np.sqrt", "max")},
-    **{name: WITH_NUMBERS[name] for name in ("float64 * n", "n * float32", "int64 + n", "float64 == n")},
+    **{name: use for name, use in WITH_NUMBERS.items() if name not in HELD},
     **{name: getattr(np, name) for name in ("log", "exp", "negative", "isnan", "floor")},
     "np.maximum": lambda n: np.maximum(np.float32(2), n),
+    "nested lists": lambda n: np.array([[n, 1], (2, 3.5)]),
+    "of one kind": lambda n: np.array([n, n + 1])[::-1].copy(),
+    "flags": lambda n: np.asanyarray([n > 1, True]),
+    "in a dtype": lambda n: (np.array([n, 2], dtype=np.float32), np.full((2, 1), n, dtype=np.float64)),
+    "of a float": lambda n: np.linspace(0.5, float(n), 4, endpoint=False),
+    "of whole numbers": lambda n: np.linspace(n, 7, 4, dtype=np.int64).round()[::-1],
+    "of one point": lambda n: (np.linspace(n, 7, 1), np.linspace(n, n, 3)),
+    "the largest": lambda n: (np.argmax([n, 4, 2]), np.max([n, 4.0]), np.cumsum([n, n])),
+    "put in an array": lambda n: put_into(W * n, n),
     "a float again": lambda n: float(np.exp(np.log(n) * 2)) + 1,
     "a condition": lambda n: 1 if np.log(n) > 0.5 else 2,
     "an element": lambda n: (np.arange(6.0) / n)[1],
@@ -238,12 +257,41 @@ def test_an_array_from_outside_beside_a_number_of_the_run_is_read_in_each_call()
         array += 1
 
 
-@pytest.mark.parametrize("name", [name for name in WITH_NUMBERS if name not in OPERATIONS])
+@pytest.mark.parametrize("name", HELD)
 def test_a_number_of_the_run_that_numpy_would_hold_is_refused(name: str) -> None:
     use = WITH_NUMBERS[name]
     error = refusal(lambda x: use(x.sum().item()), P)
     assert error.reason.code == "SG301"
     assert "a staged number meets a numpy array or scalar" in error.message
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda n: np.array([n, "a"]),
+        lambda n: np.array([n, 1], dtype=object),
+        lambda n: np.linspace(np.zeros(2), n, 3),
+        lambda n: np.tile([1, 2], int(n)),
+        lambda n: put_into(np.arange(2) * int(n), n),
+        np.int64,
+    ],
+    ids=["a text", "objects", "of arrays", "a count", "a float for a whole number", "a whole number of a float"],
+)
+def test_what_numpy_makes_of_a_number_by_its_value_is_refused(use: Any) -> None:
+    assert refusal(lambda x: use(x.sum().item()), P).reason.code in ("SG301", "SG310")
+
+
+def test_a_tensor_of_an_array_is_made_without_a_warning() -> None:
+    def made(x: Tensor) -> Any:
+        array = x.numpy() * 2
+        same = torch.tensor(array, requires_grad=True)
+        return torch.tensor(array), torch.tensor(array[::-1].copy(), dtype=torch.float64), same, same.is_leaf
+
+    static: Any = sg.to_static(made, backend="eager")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for x in (P, N):
+            assert repr(static(x)) == repr(made(x))
 
 
 def test_a_scalar_of_numpys_is_no_number_of_pythons() -> None:

@@ -29,7 +29,7 @@ def from_data(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
     data = args[0] if args else kwargs.get("data")
     if isinstance(data, StagedArray):
         shares = func in (torch.from_numpy, torch.as_tensor, torch.asarray) and not kwargs
-        return data.tensor if shares else recorder.record(torch.tensor, (data.tensor,), kwargs)
+        return data.tensor if shares else _copied(recorder, data.tensor, kwargs)
     if isinstance(data, torch.Tensor):
         return recorder.record(func, args, kwargs)
     if isinstance(data, (tuple, list)) and _holds_staged(data):
@@ -39,6 +39,19 @@ def from_data(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
     if hasattr(data, "__array_interface__") or hasattr(data, "__array__"):
         return of_array(recorder, func, data, args[1:], kwargs)
     return recorder.record(func, args, kwargs)
+
+
+def _copied(recorder: Recorder, tensor: torch.Tensor, kwargs: dict[str, Any]) -> Any:
+    """``torch.tensor(array)``, by what torch does not warn of where it gets a tensor."""
+    options = {name: kwargs[name] for name in ("dtype", "device") if kwargs.get(name) is not None}
+    dense = {"memory_format": torch.contiguous_format}
+    if options:
+        result = recorder.record(_T.to, (tensor,), {**options, "copy": True, **dense})
+    else:
+        result = recorder.record(torch.clone, (tensor,), dense)
+    if kwargs.get("requires_grad"):
+        recorder.__torch_function__(_T.requires_grad_, (), (result,))
+    return result
 
 
 def of_array(recorder: Recorder, func: Any, array: Any, args: Any = (), kwargs: Any = None) -> Any:

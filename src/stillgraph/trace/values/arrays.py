@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import importlib
 import operator
 import sys
 import warnings
@@ -22,9 +21,9 @@ from stillgraph.core.files import is_our_module
 from stillgraph.core.lookup import is_exactly
 from stillgraph.trace.code.frames import here
 from stillgraph.trace.fakes.symbolic import without_dispatch_modes
-from stillgraph.trace.values.beside_arrays import is_taken, number_in_dtype
+from stillgraph.trace.values.beside_arrays import array_of_numbers, is_taken, number_in_dtype, number_put_in
 from stillgraph.trace.values.numbers import Staged, StagedNumber
-from stillgraph.trace.values.numpy_functions import _module, counterpart
+from stillgraph.trace.values.numpy_functions import OF_OUR_OWN, _module, counterpart, layer, remainder, takes_arrays
 
 
 class StagedArray(Staged):
@@ -83,7 +82,7 @@ def _operator(name: str) -> Callable[..., Any]:
     def method(self: Any, *args: Any) -> Any:
         if any(isinstance(each, torch.Tensor) for each in args) and name not in ("__getitem__", "__setitem__"):
             return _beside_a_tensor(name, self, *args)
-        args = tuple(_number_beside(name, self, each) for each in args)
+        args = tuple(_number_beside(name, self, each, index) for index, each in enumerate(args))
         called = name
         if name.startswith("__i") and self.scalar and name != "__invert__":
             called = f"__{name[3:]}"  # a scalar stays what it is
@@ -107,13 +106,14 @@ def _beside_a_tensor(name: str, array: StagedArray, tensor: torch.Tensor) -> Any
     return plain(number, tensor) if name.strip("_") in _OPERATORS else plain(tensor, number)
 
 
-def _number_beside(name: str, array: StagedArray, value: Any) -> Any:
-    """The operand of an operator: a number of Python's as a scalar of the dtype in which numpy takes it."""
-    if not is_taken(name, value):
+def _number_beside(name: str, array: StagedArray, value: Any, index: int) -> Any:
+    """An operand of an operator: a number of Python's as a scalar of the dtype in which numpy takes it."""
+    is_put = name == "__setitem__" and index == 1 and isinstance(value, StagedNumber)
+    if not (is_put or is_taken(name, value)):
         return value
     with torch._C.DisableTorchFunction():
         dtype = array.tensor.dtype
-    return StagedArray(number_in_dtype(name, value, dtype), True)
+    return StagedArray(number_put_in(value, dtype) if is_put else number_in_dtype(name, value, dtype), True)
 
 
 def beside_a_tensor(array: StagedArray) -> Any:
@@ -132,49 +132,17 @@ def _of_the_layer(name: str, array: StagedArray) -> Callable[..., Any]:
     """The layer's method for an operator."""
     mine = _wrapped(array)
     if name == "__mod__":
-        return lambda other: _remainder(mine, other)
+        return lambda other: remainder(mine, other)
     if name == "__rmod__":
-        return lambda other: _remainder(other, mine)
+        return lambda other: remainder(other, mine)
     if name == "__imod__":
-        return lambda other: _put_into(mine, _remainder(mine, other))
+        return lambda other: _put_into(mine, remainder(mine, other))
     return cast("Callable[..., Any]", getattr(mine, name))
 
 
 def _put_into(array: Any, value: Any) -> Any:
     array[...] = value
     return array
-
-
-def _remainder(left: Any, right: Any, **options: Any) -> Any:
-    """``numpy.remainder``: unlike torch's, it gives the zero that has the divisor's sign."""
-    result = _layer().remainder(left, right, **options)
-    of = result.tensor
-    if not of.is_floating_point():
-        return result
-    if options:
-        raise refuse("SG310", "numpy.remainder with options", location=here(), hint="Use torch.remainder.")
-    sign = _layer().asarray(right).tensor.to(of.dtype)
-    return _layer().ndarray(torch.where(of == 0, torch.copysign(torch.zeros_like(of), sign), of))
-
-
-def _interp(x: Any, xp: Any, fp: Any) -> Any:
-    """``numpy.interp``: along the line through the two points around a place, as numpy computes that."""
-    at, places, values = (_layer().asarray(each).tensor.to(torch.float64) for each in (x, xp, fp))
-    last = places.numel() - 1
-    after = torch.searchsorted(places.contiguous(), at.contiguous(), right=True)
-    before = (after - 1).clamp(0, max(last - 1, 0))
-    slope = (values[before + 1] - values[before]) / (places[before + 1] - places[before]) if last else values[before]
-    between = slope * (at - places[before]) + values[before]
-    if last:
-        from_behind = slope * (at - places[before + 1]) + values[before + 1]
-        between = torch.where(between.isnan(), from_behind, between)
-        between = torch.where(between.isnan() & (values[before] == values[before + 1]), values[before], between)
-    inside = torch.where(at == places[before], values[before], between)
-    result = torch.where(after == 0, values[0], torch.where(after > last, values[last], inside))
-    return _layer().ndarray(torch.where(at.isnan(), at, result))
-
-
-_OF_OUR_OWN: dict[str, Callable[..., Any]] = {"remainder": _remainder, "mod": _remainder, "interp": _interp}
 
 
 def _names() -> Iterator[str]:
@@ -193,12 +161,8 @@ def _method(name: str, array: Any, *args: Any, **kwargs: Any) -> Any:
     return getattr(array, name)(*args, **kwargs)
 
 
-def _layer() -> Any:
-    return importlib.import_module("torch._numpy")
-
-
 def _wrapped(array: StagedArray) -> Any:
-    return _layer().ndarray(array.tensor)
+    return layer().ndarray(array.tensor)
 
 
 def _calling(
@@ -334,7 +298,7 @@ def _handed_in(value: Any) -> Any:
     if isinstance(value, StagedArray):
         return _wrapped(value)
     if isinstance(value, torch.Tensor):
-        return _layer().ndarray(value)
+        return layer().ndarray(value)
     if isinstance(value, (tuple, list)):
         return type(value)(map(_handed_in, value))
     if isinstance(value, StagedNumber):
@@ -343,19 +307,19 @@ def _handed_in(value: Any) -> Any:
     if isinstance(value, (numpy.ndarray, numpy.generic)):
         with torch._C.DisableTorchFunction():
             constant = torch.as_tensor(value).clone()
-        return _layer().ndarray(constant)
+        return layer().ndarray(constant)
     if isinstance(value, (numpy.dtype, type)) and (isinstance(value, numpy.dtype) or issubclass(value, numpy.generic)):
-        return _layer().dtype(numpy.dtype(value).name)
+        return layer().dtype(numpy.dtype(value).name)
     return value
 
 
 def _given_back(value: Any) -> Any:
-    layer = _layer()
-    if isinstance(value, layer.ndarray):
+    of = layer()
+    if isinstance(value, of.ndarray):
         return StagedArray(value.tensor)
     if isinstance(value, (tuple, list)) and not isinstance(value, torch.Size):
         return type(value)(map(_given_back, value))
-    if isinstance(value, layer._dtypes.DType):
+    if isinstance(value, of._dtypes.DType):
         return sys.modules["numpy"].dtype(value.name)
     return value
 
@@ -373,6 +337,20 @@ def refuse_numbers(values: Any) -> None:
             value.recorder.number_meets_array(value)
 
 
+def _scalar(kind: type, number: StagedNumber) -> StagedArray:
+    """A number of the run as a scalar of numpy's."""
+    dtype = getattr(torch, kind.__name__.removesuffix("_"), None)
+    if not isinstance(dtype, torch.dtype):
+        number.recorder.number_meets_array(number)
+    return StagedArray(number_put_in(number, dtype), True)
+
+
+def _array_like(value: Any) -> Any:
+    """What numpy makes an array of: numbers of the run among Python's own are its elements."""
+    made = array_of_numbers(value)
+    return value if made is None else StagedArray(made)
+
+
 def call_numpy(function: Any, args: Any, kwargs: dict[str, Any]) -> Any:
     """A function of numpy's on staged values, by torch's layer.
 
@@ -383,12 +361,16 @@ def call_numpy(function: Any, args: Any, kwargs: dict[str, Any]) -> Any:
         for each in args:
             if isinstance(each, StagedNumber):
                 return each.recorder.numpy_operation(function, tuple(args))
-    refuse_numbers((args, kwargs))
+    if isinstance(function, type) and not kwargs and len(args) == 1 and isinstance(args[0], StagedNumber):
+        return _scalar(function, args[0])
     name = getattr(function, "__name__", str(function))
-    place: Any = _layer()
+    taking = takes_arrays(function) if sys.modules["numpy"].dtype(kwargs.get("dtype")).kind in "biuf" else ()
+    args = tuple(_array_like(each) if index in taking else each for index, each in enumerate(args))
+    refuse_numbers((args, kwargs))
+    place: Any = layer()
     for part in (_module(function) or "numpy").split(".")[1:]:
         place = getattr(place, part, place)
-    found: Any = _OF_OUR_OWN.get(name) or getattr(place, name, None)
+    found: Any = OF_OUR_OWN.get(name) or getattr(place, name, None)
     if found is None or isinstance(function, type):
         message = f"torch's numpy layer has no {name}, which is called on what only the run knows"
         raise refuse("SG310", message, location=here(), hint=counterpart(function))

@@ -1,11 +1,16 @@
-"""The functions and arrays of numpy: whether a callable is one, and what torch calls it."""
+"""The functions and arrays of numpy: whether a callable is one, what torch calls it, and what torch's layer lacks."""
 
 from __future__ import annotations
 
+import importlib
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import torch
+
+from stillgraph.core.diagnostics import refuse
+from stillgraph.trace.code.frames import here
 
 _NAMED_OTHERWISE = {"percentile": "torch.quantile, with q / 100,"}
 
@@ -35,6 +40,85 @@ def is_numpy(function: Any) -> bool:
     return any((module or "").split(".")[0] == "numpy" for module in (function.__class__.__module__, _module(function)))
 
 
+_OF_ONE_ARRAY = (
+    *("array", "asarray", "asanyarray", "ascontiguousarray", "copy", "sum", "prod", "mean", "min", "max", "amin"),
+    *("amax", "argmin", "argmax", "argsort", "sort", "cumsum", "cumprod", "std", "var", "any", "all", "diff", "flip"),
+)
+_TAKING_ARRAYS = {**dict.fromkeys(_OF_ONE_ARRAY, (0,)), "full": (1,), "linspace": (0, 1)}
+
+
+def takes_arrays(function: Any) -> tuple[int, ...]:
+    """The positions of what a function of numpy's makes arrays of, in the dtype of their elements."""
+    return _TAKING_ARRAYS.get(getattr(function, "__name__", ""), ())
+
+
 def _module(function: Any) -> str | None:
     module = getattr(function, "__module__", None)
     return module if isinstance(module, str) else None
+
+
+# ---- torch's own layer of them
+def layer() -> Any:
+    """``torch._numpy``, which is imported when it is needed."""
+    return importlib.import_module("torch._numpy")
+
+
+def remainder(left: Any, right: Any, **options: Any) -> Any:
+    """``numpy.remainder``: unlike torch's, it gives the zero that has the divisor's sign."""
+    result = layer().remainder(left, right, **options)
+    of = result.tensor
+    if not of.is_floating_point():
+        return result
+    if options:
+        raise refuse("SG310", "numpy.remainder with options", location=here(), hint="Use torch.remainder.")
+    sign = layer().asarray(right).tensor.to(of.dtype)
+    return layer().ndarray(torch.where(of == 0, torch.copysign(torch.zeros_like(of), sign), of))
+
+
+def _interp(x: Any, xp: Any, fp: Any) -> Any:
+    """``numpy.interp``: along the line through the two points around a place, as numpy computes that."""
+    at, places, values = (layer().asarray(each).tensor.to(torch.float64) for each in (x, xp, fp))
+    last = places.numel() - 1
+    after = torch.searchsorted(places.contiguous(), at.contiguous(), right=True)
+    before = (after - 1).clamp(0, max(last - 1, 0))
+    slope = (values[before + 1] - values[before]) / (places[before + 1] - places[before]) if last else values[before]
+    between = slope * (at - places[before]) + values[before]
+    if last:
+        from_behind = slope * (at - places[before + 1]) + values[before + 1]
+        between = torch.where(between.isnan(), from_behind, between)
+        between = torch.where(between.isnan() & (values[before] == values[before + 1]), values[before], between)
+    inside = torch.where(at == places[before], values[before], between)
+    result = torch.where(after == 0, values[0], torch.where(after > last, values[last], inside))
+    return layer().ndarray(torch.where(at.isnan(), at, result))
+
+
+def _linspace(
+    start: Any, stop: Any, num: int = 50, endpoint: bool = True, retstep: bool = False, dtype: Any = None, axis: int = 0
+) -> Any:
+    """``numpy.linspace`` between two numbers, as numpy computes it."""
+    first, last = (layer().asarray(each).tensor.to(torch.float64) for each in (start, stop))
+    if retstep or first.dim() or last.dim():
+        hint = "Give two numbers, or use torch.linspace."
+        raise refuse("SG310", "numpy.linspace of arrays, or with its step", location=here(), hint=hint)
+    parts, delta = num - 1 if endpoint else num, last - first
+    steps = torch.arange(num, dtype=torch.float64)
+    if parts > 0:
+        step = delta / parts
+        steps = torch.where(step == 0, steps / parts * delta, steps * step) + first
+    else:
+        steps = steps * delta + first
+    found = torch.cat([steps[:-1], last.reshape(1)]) if endpoint and num > 1 else steps
+    if dtype is None:
+        return layer().ndarray(found)
+    wanted = layer().dtype(dtype).torch_dtype
+    return layer().ndarray((found if wanted.is_floating_point else found.floor()).to(wanted))
+
+
+OF_OUR_OWN: dict[str, Callable[..., Any]] = {
+    "remainder": remainder,
+    "mod": remainder,
+    "interp": _interp,
+    "linspace": _linspace,
+    "asanyarray": lambda *args, **kwargs: layer().asarray(*args, **kwargs),
+}
+"""By numpy's name the function that gives the same."""
