@@ -56,12 +56,12 @@ def with_steps(draw: Draw, written: st.SearchStrategy[str]) -> str:
 
     Args:
         draw: draws what is open.
-        written: gives the source text of modules with one function ``program(s, t, v, w, n, c)``, which comes last.
+        written: gives the source text of modules with a function ``program(s, t, v, w, n, c)``.
     """
     lines = draw(written).split("\n")
     start = next(index for index, line in enumerate(lines) if line.startswith("def program(")) + 1
     body = enumerate(lines[start:], start)
-    places = [index for index, line in body if line.strip() and not _BELONGS_TO_WHAT_IS_BEFORE.match(line)]
+    places = [index for index, line in body if line.startswith(" ") and not _BELONGS_TO_WHAT_IS_BEFORE.match(line)]
     chosen = draw(st.lists(st.sampled_from(places), min_size=1, max_size=_FEW, unique=True))
     for index in sorted(chosen, reverse=True):
         indent = lines[index][: len(lines[index]) - len(lines[index].lstrip())]

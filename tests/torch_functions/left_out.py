@@ -13,7 +13,6 @@ REFUSED: dict[str, tuple[str, str, str]] = {
     "split_copy(m, 2)": ("SG303", "SG304", "how many there are depends on the size"),
     "dsplit(b, 2)": ("", "SG304", "torch asks whether the size can be divided"),
     "b.dsplit(2)": ("", "SG304", "torch asks whether the size can be divided"),
-    "torch.vmap": ("SG304", "SG304", "a transform of torch.func"),
     "sum_to_size(1": ("", "SG304", "where the size is that already it is the tensor itself"),
     "m.tolist()": ("SG301", "SG301", "a list of lists of which only the run knows the length"),
     "squeeze_()": ("", "SG304", "with a size of 1 the result has a dimension less"),

@@ -22,6 +22,7 @@ from stillgraph.operators.elements import lists
 from stillgraph.operators.objects.registries import TablesSeen, before_tables
 from stillgraph.operators.objects.stores import note_contents
 from stillgraph.operators.outside.hidden_state import refuse_weak
+from stillgraph.operators.torch.transforms import call_transform
 from stillgraph.operators.torch.wrappers import refuse_unseen
 from stillgraph.trace.capture.session import Session, session
 from stillgraph.trace.code.compiled import behind_compiler
@@ -37,8 +38,7 @@ _DEEPEST = 12  # how often a function may be inside itself, under conditions tha
 def call_function(capture: Session, function: FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Call a Python function, rewritten if it may meet a staged value."""
     if is_transform(function):
-        hint = "Use torch.autograd.grad with create_graph=True, or transform outside the static function."
-        raise refuse("SG304", "a transform of torch.func is used inside the function", location=here(), hint=hint)
+        return call_transform(capture, function, args, kwargs)
     behind = behind_compiler(function)
     if behind is not None:
         return call(behind, *args, **kwargs)

@@ -20,7 +20,10 @@ from stillgraph.core.tracebacks import chained, entries_of, full_traceback, let_
 from stillgraph.program.acts import Place
 from stillgraph.trace.code.call_chain import Call, Step, calls, caught_in, runs_a_block
 
-_TRANSFORMS = tuple(path_in_torch("_functorch", f"{name}.py") for name in ("apis", "eager_transforms", "vmap"))
+_TRANSFORMS = (
+    *(path_in_torch("_functorch", f"{name}.py") for name in ("apis", "eager_transforms", "vmap")),
+    path_in_torch("_vmap_internals.py"),
+)
 
 
 def is_transform(function: FunctionType) -> bool:

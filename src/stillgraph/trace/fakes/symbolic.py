@@ -9,7 +9,7 @@ import contextlib
 import logging
 import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -341,3 +341,11 @@ class Symbolic:
             for symbol in free_unbacked_symbols(size)
             if (match := re.fullmatch(r"z?u[a-z]*(\d+)", str(symbol)))
         )
+
+
+def computed(expression: Any, parts: Mapping[Any, Any]) -> Any:
+    """What an expression of torch's gives where each of its symbols is a number, or what stands for one."""
+    from torch.utils._sympy.interp import sympy_interp
+    from torch.utils._sympy.reference import PythonReferenceAnalysis
+
+    return sympy_interp(PythonReferenceAnalysis, dict(parts), expression)

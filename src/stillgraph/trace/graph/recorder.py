@@ -157,18 +157,19 @@ class Recorder(PlainAnswers):
     def _handled(self, func: Any, args: Any, kwargs: Any) -> Any:
         handler = special.HANDLERS.get(func)
         if handler is not None:
-            try:
-                with self.symbolic.of_any_size():
-                    return handler(self, func, args, kwargs)
-            except RuntimeError as error:
-                require_fit(self, error, func, args, kwargs)
-                raise
+            return special.handle(self, handler, func, args, kwargs)
         name = getattr(func, "__name__", "")
         if name == "__get__":
             return tensor_attributes.read_attribute(self, func, args[0])
         if name == "__set__":
             return tensor_attributes.set_attribute(self, func, args)
-        return self.record(func, args, kwargs)
+        if node_naming.is_autograd_function(func):
+            return self.record(func, args, kwargs)
+        watching = self.executed.pause()  # all that happens there is ours or torch's
+        try:
+            return self.record(func, args, kwargs)
+        finally:
+            self.executed.resume(watching)
 
     def record(self, func: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
         """Run a torch call on fake tensors and add it to the open region."""

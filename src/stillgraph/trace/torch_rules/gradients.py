@@ -25,6 +25,7 @@ from stillgraph.trace.heap.places import MISSING
 from stillgraph.trace.torch_rules import sparse
 from stillgraph.trace.torch_rules.autograd_graph import Reach, accumulates, reach_of, requirement_differs
 from stillgraph.trace.torch_rules.hidden_inputs import HiddenInputs
+from stillgraph.trace.torch_rules.kernels import by_kernels
 
 if TYPE_CHECKING:
     from stillgraph.trace.graph.recorder import Recorder
@@ -271,7 +272,7 @@ def _grad(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
     """`torch.autograd.grad`."""
     outputs, inputs, _, _, create_graph, _, allow_unused, batched, materialize = _given(args, kwargs, _GRAD)
     if batched:
-        raise refuse("SG304", "torch.autograd.grad with is_grads_batched", location=here())
+        return by_kernels(recorder, func, args, kwargs)
     recorder.before_raise(RuntimeError)
     wanted = [recorder.to_fake(tensor) for tensor in _tensors(inputs)]
     reach = reach_of(recorder.to_fake(output) for output in _tensors(outputs))

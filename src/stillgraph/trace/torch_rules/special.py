@@ -16,12 +16,13 @@ from stillgraph.core.lookup import is_exactly
 from stillgraph.program.types import ListType, NumberType
 from stillgraph.trace.code.frames import here, is_asked_by
 from stillgraph.trace.fakes.node_naming import as_node
-from stillgraph.trace.fakes.symbolic import is_unknown
+from stillgraph.trace.fakes.symbolic import computed, is_unknown
 from stillgraph.trace.torch_rules import composed, gradients, hooks, in_parts, packed, recurrent, sparse, tensor_queries
 from stillgraph.trace.torch_rules.autograd_graph import requirement_differs
 from stillgraph.trace.torch_rules.collectives import COLLECTIVES
 from stillgraph.trace.torch_rules.deep_copies import deep_copied
-from stillgraph.trace.torch_rules.tensor_attributes import read_shape
+from stillgraph.trace.torch_rules.fake_execution import require_fit
+from stillgraph.trace.torch_rules.tensor_attributes import read_shape, size_of
 from stillgraph.trace.torch_rules.tensor_classes import HANDLERS as CLASSES
 from stillgraph.trace.torch_rules.tensor_construction import from_data
 from stillgraph.trace.values import complexes
@@ -65,14 +66,52 @@ def refuse_relayout(recorder: Recorder, func: Any, args: tuple[Any, ...]) -> Non
 
 
 def number_of_symbol(recorder: Recorder, symbol: Any) -> Any:
-    """The staged number that the open region knows for one of torch's symbols."""
-    region = recorder.region
+    """The staged number for one of torch's symbols, or what is computed of these.
+
+    It is one that the open region knows, a size of a tensor there, or computed of such.
+    """
+    wanted = symbol.node.expr
+    found = _known_number(recorder, wanted)
+    if found is None and not wanted.is_Symbol:
+        parts = {part: _known_number(recorder, part) for part in wanted.free_symbols}
+        if None not in parts.values():
+            return computed(wanted, parts)
+    if found is None:
+        raise refuse("SG301", "a symbolic size of unknown origin is used", location=here())
+    return found
+
+
+def _known_number(recorder: Recorder, expression: Any) -> Any:
+    """The number of the run that has a value in torch's terms; None where nothing has it."""
+    region: Any = recorder.region
     while region is not None:
-        for value, _ in list(region.known.values()):
-            if isinstance(value, StagedNumber) and value.node.expr == symbol.node.expr:
+        known = [value for value, _ in region.known.values()]
+        for value in known:
+            if isinstance(value, StagedNumber) and value.node.expr == expression:
                 return value
-        region = region.parent  # type: ignore[assignment]  # one of them holds it
-    raise refuse("SG301", "a symbolic size of unknown origin is used", location=here())
+        for value in known:
+            if not isinstance(value, torch.Tensor):
+                continue
+            fake = recorder.to_fake(value)
+            for dim, size in enumerate(fake.shape):
+                if isinstance(size, torch.SymInt) and size.node.expr == expression:
+                    return size_of(recorder, value, size, dim)
+        region = region.parent
+    return None
+
+
+def handle(recorder: Recorder, handler: Callable[..., Any], func: Any, args: Any, kwargs: Any) -> Any:
+    """Do a call by its handler.
+
+    Raises:
+        CaptureError: what the handler runs takes no symbols for sizes.
+    """
+    try:
+        with recorder.symbolic.of_any_size():
+            return handler(recorder, func, args, kwargs)
+    except RuntimeError as error:
+        require_fit(recorder, error, func, args, kwargs)
+        raise
 
 
 # ---- handlers
