@@ -8,7 +8,7 @@ from typing import Any
 
 from stillgraph.operators.dispatch import call
 from stillgraph.trace.capture.session import Session
-from stillgraph.trace.torch_rules.kernels import by_kernels
+from stillgraph.trace.fakes.kernels import by_kernels
 
 
 def call_transform(capture: Session, function: FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -20,12 +20,12 @@ from stillgraph.core.diagnostics import refuse
 from stillgraph.program.facts.info import info, mark
 from stillgraph.program.types import TensorType
 from stillgraph.trace.code.frames import here
+from stillgraph.trace.fakes.kernels import by_kernels
 from stillgraph.trace.fakes.symbolic import is_fake
 from stillgraph.trace.heap.places import MISSING
 from stillgraph.trace.torch_rules import sparse
 from stillgraph.trace.torch_rules.autograd_graph import Reach, accumulates, reach_of, requirement_differs
 from stillgraph.trace.torch_rules.hidden_inputs import HiddenInputs
-from stillgraph.trace.torch_rules.kernels import by_kernels
 
 if TYPE_CHECKING:
     from stillgraph.trace.graph.recorder import Recorder
