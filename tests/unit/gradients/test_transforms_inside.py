@@ -10,7 +10,18 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor, nn
-from torch.func import functional_call, grad, hessian, jacfwd, jacrev, jvp, stack_module_state, vjp, vmap
+from torch.func import (
+    functional_call,
+    grad,
+    grad_and_value,
+    hessian,
+    jacfwd,
+    jacrev,
+    jvp,
+    stack_module_state,
+    vjp,
+    vmap,
+)
 from torch.utils._pytree import tree_leaves
 
 import stillgraph as sg
@@ -141,7 +152,72 @@ def failing(x: Tensor) -> Any:
     return vmap(lambda row: row + torch.rand(3))(x)  # randomness is an error unless one says which
 
 
+# ---- what decides inside a gradient
+def bent(v: Tensor) -> Tensor:
+    return (v**2).sum() if v.sum() > 0 else (v * 3).sum()
+
+
+def of_a_branch(x: Tensor) -> Any:
+    return grad(bent)(x), grad(lambda v: (v * float(v.sum().detach())).sum())(x)
+
+
+def of_a_loop(x: Tensor) -> Any:
+    def grown(v: Tensor) -> Any:
+        steps = 0
+        while v.sum() < 20:
+            v, steps = v * v + 1, steps + 1
+        return v.sum(), v * steps
+
+    return grad_and_value(grown, has_aux=True)(x), grad(grown, has_aux=True)(x)
+
+
+def of_a_tree(x: Tensor) -> Any:
+    def chosen(p: dict[str, Any], scale: float = 1.0) -> Tensor:
+        one: Tensor = p["a"] * p["b"][0] * scale
+        return one.sum() if p["a"].sum() > 0 else p["b"][0].sum()
+
+    two = grad(lambda a, b: a.sum() if a.sum() > 0 else (a * b).sum(), argnums=(1, 0))
+    return grad(chosen)({"a": x, "b": [x * 2]}, scale=3.0), two(x, x + 1)
+
+
+def of_a_constant(x: Tensor) -> Any:
+    return grad(lambda v: v.sum() if v.sum() > 0 else torch.tensor(1.0))(x)
+
+
+def nested(x: Tensor) -> Any:
+    def outer(y: Tensor) -> Tensor:
+        by_another = grad(lambda v: (v**3 * y).sum() if v.sum() > 0 else (v**2 * y * y).sum())(x)
+        return (grad(bent)(y) ** 2).sum() + by_another.pow(2).sum()
+
+    return grad(outer)(x)
+
+
+def trained(x: Tensor) -> Any:
+    parameters = {name: each.detach() for name, each in NET.named_parameters()}
+
+    def loss(parameters: dict[str, Tensor]) -> Tensor:
+        y: Tensor = functional_call(NET, parameters, (x,))
+        return y.abs().sum() if y.sum() > 0 else (y**2).sum()
+
+    for _ in range(2):
+        found = grad(loss)(parameters)
+        parameters = {name: each - 0.1 * found[name] for name, each in parameters.items()}
+    return parameters
+
+
+def of_a_closure(x: Tensor) -> Any:
+    return grad(lambda v: (NET(v) ** 2).sum() if v.sum() > 0 else NET(v).sum())(x)
+
+
+def descending(x: Tensor) -> Any:
+    while x.sum() > -5:
+        x = x - grad(lambda v: (v**2).sum() + v.sum() if v.sum() > 1 else (v * 3).sum())(x)
+    with torch.no_grad():
+        return x, grad(bent)(x)
+
+
 FUNCTIONS = [
+    *(of_a_branch, of_a_loop, of_a_tree, of_a_constant, nested, trained, of_a_closure, descending),
     *(lanes, gradients, jacobians, products, per_sample, ensemble, of_a_module, in_arms_and_loops, newton),
     *(gradients_in_lanes, chances, written_in_lanes, without_gradients, failing),
 ]
@@ -261,8 +337,8 @@ class Square(torch.autograd.Function):
 
 
 REFUSED = {
-    "a branch": lambda x: grad(lambda v: (v**2).sum() if v.sum() > 0 else v.sum())(x),
-    "a number": lambda x: grad(lambda v: (v * float(v.sum())).sum())(x),
+    "a branch in lanes": lambda x: vmap(grad(lambda v: (v**2).sum() if x.sum() > 0 else v.sum()))(x),
+    "a branch in rows of a matrix": lambda x: jacrev(lambda v: v**2 if v.sum() > 0 else v)(x),
     "a function of its own": lambda x: vmap(Square.apply)(x),
 }
 

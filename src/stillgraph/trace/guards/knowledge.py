@@ -29,6 +29,7 @@ class Knowledge:
     hashed: bool = False  # the code uses arguments that are tensors as keys, or as elements of sets
     distributions: bool = False  # those of torch's are used: their code is converted
     tries: bool = False  # something inside a ``try`` raises in the run: these statements are to be operators
+    transforms: bool = False  # what is inside torch.func.grad decides: that is followed, and no transform
     managers: bool = False  # functions of context managers see what their blocks raise: they are run around these
     acts: bool = False  # it does more than compute: without a full graph, blocks are told of what the run raises
     recursive: set[CodeType] = field(default_factory=set)  # functions that call themselves on what only the run knows
@@ -88,6 +89,7 @@ _OF_CODE = (
     "distributions",
     "tries",
     "managers",
+    "transforms",
     "acts",
     "recursive",
     "not_tail",
@@ -169,6 +171,7 @@ _LESSONS: Mapping[str, Callable[[Knowledge, Any], None]] = MappingProxyType(
         "distributions": _use_distributions,
         "tries": _is_so("tries"),
         "managers": _is_so("managers"),
+        "transforms": _is_so("transforms"),
         "acts": _is_so("acts"),
         "recursive": _is_one("recursive"),
         "first_by_loop": _is_one("first_by_loop"),
