@@ -151,8 +151,9 @@ class Program:
     def module(self, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None) -> nn.Module:
         """The program as a module that needs none of the code it was captured from.
 
-        It is called like the example, without a module that stands first there. Its parameters and buffers are copies
-        of the original's, under their names. It computes no gradients, as what `stillgraph.load` gives of a ``.pt2``.
+        It is called like the example, without a module that stands first there. It has copies of the parameters and
+        buffers that the program reads, under the original's names, and keeps the dtypes of the example. It computes no
+        gradients, as what `stillgraph.load` gives of a ``.pt2``.
 
         Args:
             args, kwargs: as `to_exported_program` takes them.

@@ -216,7 +216,78 @@ def descending(x: Tensor) -> Any:
         return x, grad(bent)(x)
 
 
+# ---- what outlives a transform, and what is handed in
+class Keeping(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(3, 3)
+        self.last: Any = None
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.last = self.layer(x)
+        result: Tensor = self.last.sum()
+        return result
+
+
+KEEPING = Keeping()
+
+
+def kept(x: Tensor) -> Any:
+    seen: list[Tensor] = []
+    held = None
+
+    def cubed(v: Tensor) -> Tensor:
+        nonlocal held
+        held = v * 2
+        seen.append(v * 3)
+        return (v**3).sum()
+
+    return grad(cubed)(x), seen[0] + 1, held + 1, grad(KEEPING)(x), KEEPING.last * 2  # type: ignore[operator]
+
+
+class Scaling:
+    def __init__(self) -> None:
+        self.scale = 2.0
+
+    def __call__(self, v: Tensor) -> Tensor:
+        return v
+
+
+SCALING = Scaling()
+
+
+def handed_in(x: Tensor) -> Any:
+    SCALING.scale = 2.0
+
+    def scaled(v: Tensor, module: Any, activation: Any, scaling: Any) -> Tensor:
+        scaling.scale += isinstance(module, nn.Module) + (activation is nn.functional.relu)
+        result: Tensor = (activation(module(v)) * scaling.scale).sum()
+        return result
+
+    return grad(scaled)(x, NET, nn.functional.relu, SCALING), SCALING.scale
+
+
+def caught_inside(x: Tensor) -> Any:
+    def solved(v: Tensor) -> Tensor:
+        try:
+            found = torch.linalg.inv(v[:3, :3]).sum()
+        except RuntimeError:
+            found = v.sum()
+        with contextlib.suppress(ValueError):
+            found = found + v.mean()
+        return found
+
+    return grad(solved)(x)
+
+
+def drawn(x: Tensor) -> Any:
+    generator = torch.Generator().manual_seed(3)
+    gradient = grad(lambda v: (v * torch.rand(3, generator=generator)).sum())(x)
+    return gradient, torch.rand(1, generator=generator)
+
+
 FUNCTIONS = [
+    *(kept, handed_in, caught_inside, drawn),
     *(of_a_branch, of_a_loop, of_a_tree, of_a_constant, nested, trained, of_a_closure, descending),
     *(lanes, gradients, jacobians, products, per_sample, ensemble, of_a_module, in_arms_and_loops, newton),
     *(gradients_in_lanes, chances, written_in_lanes, without_gradients, failing),
@@ -233,7 +304,7 @@ def outcome(function: Any, x: Tensor) -> list[Any]:
     needing = [leaf for leaf in leaves if isinstance(leaf, Tensor) and leaf.requires_grad]
     if needing and x.requires_grad:
         torch.autograd.backward([leaf.sum() for leaf in needing])
-    return [*leaves, [leaf.requires_grad for leaf in leaves], x.grad]
+    return [*leaves, [getattr(leaf, "requires_grad", None) for leaf in leaves], x.grad]
 
 
 @contextlib.contextmanager
@@ -336,9 +407,27 @@ class Square(torch.autograd.Function):
         return given * ctx.saved_tensors[0] * 20
 
 
+def tried(v: Tensor) -> Tensor:
+    try:
+        return v.sum()
+    except RuntimeError:
+        return v * 2
+
+
+def leaked(x: Tensor) -> Any:
+    rows: list[Tensor] = []
+    vmap(lambda v: (rows.append(v), v)[1])(x)
+    return rows[0] + 1
+
+
 REFUSED = {
     "a branch in lanes": lambda x: vmap(grad(lambda v: (v**2).sum() if x.sum() > 0 else v.sum()))(x),
     "a branch in rows of a matrix": lambda x: jacrev(lambda v: v**2 if v.sum() > 0 else v)(x),
+    "a try in lanes": lambda x: vmap(tried)(x),
+    "a tensor of lanes": lambda x: leaked(x),
+    "a generator made there": lambda x: vmap(
+        lambda v, g: v + torch.rand(3, generator=g), in_dims=(0, None), randomness="same"
+    )(x, torch.Generator().manual_seed(1)),
     "a function of its own": lambda x: vmap(Square.apply)(x),
 }
 

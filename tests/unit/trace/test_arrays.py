@@ -274,8 +274,15 @@ def test_a_number_of_the_run_that_numpy_would_hold_is_refused(name: str) -> None
         lambda n: np.tile([1, 2], int(n)),
         lambda n: put_into(np.arange(2) * int(n), n),
         np.int64,
+        lambda n: np.array([int(n)], dtype=np.uint8),
+        lambda n: np.full(2, int(n), np.int32),
+        lambda n: np.asarray([n], dtype="int64"),
+        lambda n: np.array([int(n)], copy=False),
     ],
-    ids=["a text", "objects", "of arrays", "a count", "a float for a whole number", "a whole number of a float"],
+    ids=[
+        *("a text", "objects", "of arrays", "a count", "a float for a whole number", "a whole number of a float"),
+        *("few bits", "fewer bits", "a float in a dtype", "the same memory"),
+    ],
 )
 def test_what_numpy_makes_of_a_number_by_its_value_is_refused(use: Any) -> None:
     assert refusal(lambda x: use(x.sum().item()), P).reason.code in ("SG301", "SG310")
@@ -285,7 +292,8 @@ def test_a_tensor_of_an_array_is_made_without_a_warning() -> None:
     def made(x: Tensor) -> Any:
         array = x.numpy() * 2
         same = torch.tensor(array, requires_grad=True)
-        return torch.tensor(array), torch.tensor(array[::-1].copy(), dtype=torch.float64), same, same.is_leaf
+        turned = torch.tensor(np.array([[int(x.sum()), 1], [2, 3]]).T)
+        return torch.tensor(array), torch.tensor(array[::-1].copy(), dtype=torch.float64), same, turned.stride()
 
     static: Any = sg.to_static(made, backend="eager")
     with warnings.catch_warnings():

@@ -22,6 +22,7 @@ class StandaloneModule(torch.nn.Module):
         self.notes = loaded.notes
         self._loaded = loaded
         self._parameters, self._buffers = module._parameters, module._buffers
+        self._non_persistent_buffers_set = module._non_persistent_buffers_set
         self._modules = {name: each for name, each in module._modules.items() if each is not None and _has_state(each)}
         self.training = False
 

@@ -20,6 +20,7 @@ from stillgraph.operators.dispatch import call
 from stillgraph.trace.capture.session import Session
 from stillgraph.trace.code.frames import here
 from stillgraph.trace.code.signals import Restart
+from stillgraph.trace.control_flow.protected import StageTry
 from stillgraph.trace.fakes.kernels import by_kernels
 from stillgraph.trace.fakes.symbolic import under_transform
 from stillgraph.trace.graph.region import Region
@@ -34,7 +35,7 @@ _OF_GRADIENTS: dict[str, Callable[[Any, Any], Any]] = {
 def call_transform(capture: Session, function: FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Call a transform (``torch.func.vjp``), or a function that one has made (``torch.vmap(f)``).
 
-    What it transforms it calls by way of ours, so that this code is rewritten like any other of the call.
+    What is transformed, torch's ``func``, is called by way of ours, so that it is rewritten like any other code.
     """
     closure = dict(zip(function.__code__.co_freevars, function.__closure__ or ()))
     giving = _OF_GRADIENTS.get(function.__code__.co_qualname)
@@ -45,13 +46,22 @@ def call_transform(capture: Session, function: FunctionType, args: tuple[Any, ..
     of_ours = function.__code__, function.__globals__, function.__name__, function.__defaults__, tuple(cells)
     following = FunctionType(*of_ours)
     following.__kwdefaults__ = function.__kwdefaults__
-    given = [_followed(each) for each in args]
+    first = function.__code__.co_varnames[:1] == ("func",)
+    given = (_followed(args[0]), *args[1:]) if first and args else args
+    named = {name: _followed(each) if name == "func" else each for name, each in kwargs.items()} if first else kwargs
+    around = [*capture.handlers.attempts]
     try:
-        return by_kernels(capture, following, given, {name: _followed(each) for name, each in kwargs.items()})
+        return by_kernels(capture, following, given, named)
+    except StageTry as signal:
+        if signal.attempt in around:
+            raise
+        if giving is None or capture.knowledge.transforms:
+            message = "what may fail stands in a try inside a transform of torch.func"
+            raise refuse("SG304", message, location=here(), hint="Put the try around the transform.") from None
     except (Refusal, CaptureError):
         if giving is None or capture.knowledge.transforms:
             raise
-        raise Restart("transforms", None) from None
+    raise Restart("transforms", None) from None
 
 
 def _by_autograd(

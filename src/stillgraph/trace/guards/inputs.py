@@ -32,7 +32,7 @@ from stillgraph.program.program import Input
 from stillgraph.program.sources import Attribute, Held, Slot, Source
 from stillgraph.program.types import ListType
 from stillgraph.trace.code.frames import here
-from stillgraph.trace.fakes.symbolic import is_fake, under_transform
+from stillgraph.trace.fakes.symbolic import is_fake
 from stillgraph.trace.graph.recorder import Recorder
 from stillgraph.trace.guards.argument_structure import MUTABLE, endless, is_constant, parts_at, places_in, source_name
 from stillgraph.trace.guards.tensor_guards import could_be_one, tensor_guards
@@ -309,9 +309,6 @@ class Inputs:
         recorder = self.recorder
         assert recorder is not None
         if is_fake(value):
-            if under_transform():
-                message = "what is inside a transform of torch.func decides, or meets a value of the run"
-                raise refuse("SG304", message, location=here(), hint=_OF_TRANSFORMS)
             recorder.before_unseen_write()
             what = "a tensor that one path made is read where another path may have been taken"
             raise refuse("SG305", f"{what}: it was stored by code that is not rewritten", location=here())
@@ -387,8 +384,3 @@ class Inputs:
             name = f"{stem}_{count}"
         self._names.add(name)
         return name
-
-
-_OF_TRANSFORMS = (
-    "Use torch.autograd.grad with create_graph=True, or transform the static function: torch.func.grad(sg.to_static(f))"
-)

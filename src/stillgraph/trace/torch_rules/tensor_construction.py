@@ -44,11 +44,10 @@ def from_data(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
 def _copied(recorder: Recorder, tensor: torch.Tensor, kwargs: dict[str, Any]) -> Any:
     """``torch.tensor(array)``, by what torch does not warn of where it gets a tensor."""
     options = {name: kwargs[name] for name in ("dtype", "device") if kwargs.get(name) is not None}
-    dense = {"memory_format": torch.contiguous_format}
     if options:
-        result = recorder.record(_T.to, (tensor,), {**options, "copy": True, **dense})
+        result = recorder.record(_T.to, (tensor,), {**options, "copy": True})
     else:
-        result = recorder.record(torch.clone, (tensor,), dense)
+        result = recorder.record(torch.clone, (tensor,), {})
     if kwargs.get("requires_grad"):
         recorder.__torch_function__(_T.requires_grad_, (), (result,))
     return result

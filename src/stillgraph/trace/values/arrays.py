@@ -364,7 +364,7 @@ def call_numpy(function: Any, args: Any, kwargs: dict[str, Any]) -> Any:
     if isinstance(function, type) and not kwargs and len(args) == 1 and isinstance(args[0], StagedNumber):
         return _scalar(function, args[0])
     name = getattr(function, "__name__", str(function))
-    taking = takes_arrays(function) if sys.modules["numpy"].dtype(kwargs.get("dtype")).kind in "biuf" else ()
+    taking = takes_arrays(function, args, kwargs)
     args = tuple(_array_like(each) if index in taking else each for index, each in enumerate(args))
     refuse_numbers((args, kwargs))
     place: Any = layer()

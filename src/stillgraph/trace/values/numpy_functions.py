@@ -47,9 +47,14 @@ _OF_ONE_ARRAY = (
 _TAKING_ARRAYS = {**dict.fromkeys(_OF_ONE_ARRAY, (0,)), "full": (1,), "linspace": (0, 1)}
 
 
-def takes_arrays(function: Any) -> tuple[int, ...]:
-    """The positions of what a function of numpy's makes arrays of, in the dtype of their elements."""
-    return _TAKING_ARRAYS.get(getattr(function, "__name__", ""), ())
+def takes_arrays(function: Any, args: Any, kwargs: dict[str, Any]) -> tuple[int, ...]:
+    """The positions of what a call of numpy's makes arrays of: none where a dtype does not take each number."""
+    name, numpy = getattr(function, "__name__", ""), sys.modules["numpy"]
+    dtypes = [each for each in (*args, kwargs.get("dtype")) if isinstance(each, (type, numpy.dtype))]
+    dtypes += [kwargs.get("dtype")] * isinstance(kwargs.get("dtype"), str)
+    takes_all = ("float32", "float64", *["int64"] * (name == "linspace"))
+    fits = all(numpy.dtype(each).name in takes_all for each in dtypes) and kwargs.get("copy", True) is True
+    return _TAKING_ARRAYS.get(name, ()) if fits else ()
 
 
 def _module(function: Any) -> str | None:

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NoReturn
 
+import torch
+
 from stillgraph.program.constants import Known, is_constant
+from stillgraph.trace.fakes.kernels import outliving
 from stillgraph.trace.heap.places import MISSING
 
 
@@ -41,6 +44,8 @@ def known_in(value: Any) -> tuple[Known, ...] | None:
 
 
 def in_graph(value: Any) -> Any:
-    """What stands for a value in a graph: for an entry of a table its number, for all else the value itself."""
+    """What stands for a value in a graph: for an entry of a table its number, for most others the value itself."""
+    if issubclass(type(value), torch.Tensor):
+        return outliving(value)
     number = value.stillgraph_number() if issubclass(type(value), Several) else None
     return value if number is None else number
