@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -26,8 +27,11 @@ class Built(NamedTuple):
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
+    """Built from a copy: two processes that test would build in one folder."""
     out = tmp_path_factory.mktemp("dist")
-    run(sys.executable, "-m", "build", "--outdir", str(out), str(ROOT))
+    others = (".git", ".venv*", ".*_cache", ".hypothesis", "build", "dist", "demo-out", "*.egg-info", "__pycache__")
+    tree = shutil.copytree(ROOT, tmp_path_factory.mktemp("tree") / "tree", ignore=shutil.ignore_patterns(*others))
+    run(sys.executable, "-m", "build", "--outdir", str(out), str(tree))
     (wheel,), (sdist,) = out.glob("*.whl"), out.glob("*.tar.gz")
     return Built(wheel, sdist)
 
