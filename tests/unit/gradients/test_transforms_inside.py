@@ -50,7 +50,7 @@ class Net(nn.Module):
 
 torch.manual_seed(0)
 NET = Net()
-NETS = [nn.Linear(3, 2) for _ in range(3)]
+NETS: Any = [nn.Linear(3, 2) for _ in range(3)]
 
 
 def energy(x: Tensor) -> Tensor:
@@ -86,7 +86,7 @@ def per_sample(x: Tensor) -> Any:
 
 
 def ensemble(x: Tensor) -> Any:
-    parameters, buffers = stack_module_state(NETS)  # type: ignore[arg-type]  # of a list of modules
+    parameters, buffers = stack_module_state(NETS)
     call = vmap(lambda p, b, v: functional_call(NETS[0], (p, b), (v,)), in_dims=(0, 0, None))
     return call(parameters, buffers, x)
 
@@ -180,6 +180,10 @@ def of_a_tree(x: Tensor) -> Any:
     return grad(chosen)({"a": x, "b": [x * 2]}, scale=3.0), two(x, x + 1)
 
 
+def by_the_last(x: Tensor) -> Any:
+    return grad(lambda a, b: (a * b).sum() if a.sum() > 0 else b.sum(), argnums=-1)(x, x * 2)
+
+
 def of_a_constant(x: Tensor) -> Any:
     return grad(lambda v: v.sum() if v.sum() > 0 else torch.tensor(1.0))(x)
 
@@ -234,7 +238,7 @@ KEEPING = Keeping()
 
 def kept(x: Tensor) -> Any:
     seen: list[Tensor] = []
-    held = None
+    held: Any = None
 
     def cubed(v: Tensor) -> Tensor:
         nonlocal held
@@ -242,7 +246,7 @@ def kept(x: Tensor) -> Any:
         seen.append(v * 3)
         return (v**3).sum()
 
-    return grad(cubed)(x), seen[0] + 1, held + 1, grad(KEEPING)(x), KEEPING.last * 2  # type: ignore[operator]
+    return grad(cubed)(x), seen[0] + 1, held + 1, grad(KEEPING)(x), KEEPING.last * 2
 
 
 class Scaling:
@@ -288,7 +292,7 @@ def drawn(x: Tensor) -> Any:
 
 FUNCTIONS = [
     *(kept, handed_in, caught_inside, drawn),
-    *(of_a_branch, of_a_loop, of_a_tree, of_a_constant, nested, trained, of_a_closure, descending),
+    *(of_a_branch, of_a_loop, of_a_tree, by_the_last, of_a_constant, nested, trained, of_a_closure, descending),
     *(lanes, gradients, jacobians, products, per_sample, ensemble, of_a_module, in_arms_and_loops, newton),
     *(gradients_in_lanes, chances, written_in_lanes, without_gradients, failing),
 ]
@@ -307,6 +311,11 @@ def outcome(function: Any, x: Tensor) -> list[Any]:
     return [*leaves, [getattr(leaf, "requires_grad", None) for leaf in leaves], x.grad]
 
 
+def same(actual: list[Any], expected: list[Any]) -> bool:
+    torch.testing.assert_close(actual, expected)
+    return True
+
+
 @contextlib.contextmanager
 def front_end(name: str) -> Iterator[None]:
     with through_bytecode() if name == "bytecode" else contextlib.nullcontext():
@@ -322,9 +331,8 @@ def test_as_in_eager(function: Any, which: str) -> None:
             for call in CALLS:
                 expected = outcome(function, call.clone().requires_grad_(needs))
                 actual = outcome(static, call.clone().requires_grad_(needs))
-                torch.testing.assert_close(actual, expected) if isinstance(expected[0], Tensor) else None
-                assert isinstance(expected[0], Tensor) or actual == expected
-            assert len(static.programs) <= 1
+                assert str(actual) == str(expected) if function is failing else same(actual, expected)
+            assert len(static.programs) == (function is not failing)
 
 
 @pytest.mark.parametrize("function", [lanes, gradients, jacobians, products, of_a_module, in_arms_and_loops])
@@ -420,7 +428,16 @@ def leaked(x: Tensor) -> Any:
     return rows[0] + 1
 
 
+def deciding(result: Any, **options: Any) -> Any:
+    """A gradient of what decides inside, and gives such a result on one of the paths."""
+    return lambda x: grad(lambda v: result(v) if v.sum() > 0 else result(v * 2), **options)(x)
+
+
 REFUSED = {
+    "a number": deciding(lambda v: 1.0),
+    "an element": deciding(lambda v: v.sum().reshape(1)),
+    "no pair": deciding(lambda v: v.sum(), has_aux=True),
+    "a pair": deciding(lambda v: (v.sum(), v)),
     "a branch in lanes": lambda x: vmap(grad(lambda v: (v**2).sum() if x.sum() > 0 else v.sum()))(x),
     "a branch in rows of a matrix": lambda x: jacrev(lambda v: v**2 if v.sum() > 0 else v)(x),
     "a try in lanes": lambda x: vmap(tried)(x),
@@ -434,8 +451,7 @@ REFUSED = {
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_refused(name: str) -> None:
-    error = refusal(REFUSED[name], CALLS[0])
-    assert error.reason.code in ("SG304", "SG305")
+    assert refusal(REFUSED[name], CALLS[0]).reason.code == "SG304"
 
 
 def test_what_a_transform_hands_out_does_not_leave() -> None:

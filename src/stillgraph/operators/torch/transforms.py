@@ -74,8 +74,10 @@ def _by_autograd(
 ) -> tuple[Any, Any]:
     """The gradient of a function, and what that gives: of what is differentiated around it, it is a part."""
     several = isinstance(argnums, tuple)
-    numbers = argnums if isinstance(argnums, tuple) else (argnums,)
+    numbers = tuple(range(len(args))[each] for each in (argnums if isinstance(argnums, tuple) else (argnums,)))
     leaves, tree = tree_flatten([args[number] for number in numbers])
+    if not all(isinstance(leaf, torch.Tensor) and leaf.is_floating_point() for leaf in leaves):
+        raise refuse("SG304", "torch.func.grad by what is no tensor of floating-point numbers", location=here())
     outside = torch.is_grad_enabled()
     with torch._C.DisableTorchFunction():
         tracked = [leaf.requires_grad for leaf in leaves]  # on some path
@@ -84,7 +86,10 @@ def _by_autograd(
         _mark(capture.region, fresh, True)
         given = dict(enumerate(args)) | dict(zip(numbers, tree_unflatten(fresh, tree)))
         found = call(func, *given.values(), **kwargs)
-        value, aux = found if has_aux else (found, None)
+        is_pair = isinstance(found, tuple) and len(found) == 2
+        value, aux = found if has_aux and is_pair else (found, None)
+        if has_aux != is_pair or not isinstance(value, torch.Tensor) or value.dim():
+            raise refuse("SG304", "what torch.func.grad is of gives no tensor without dimensions", location=here())
         with torch._C.DisableTorchFunction():
             around = outside and (any(tracked) or _reaches_others(capture.region, value, fresh))
         parts = [leaf.reshape(-1)[:0].sum() for leaf in fresh]  # for a value that depends on none of them
