@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import operator
 from collections.abc import Callable
 from typing import Any
@@ -11,6 +12,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+import stillgraph as sg
+from tests.front_ends import through_bytecode
 from tests.unit.trace.agreement import N, P, agree, refusal
 
 Use = Callable[[Any, Tensor], Any]
@@ -113,6 +116,47 @@ def test_none_answers_as_in_eager_where_there_may_be_a_tensor(use: str) -> None:
 @pytest.mark.parametrize("use", sorted(set(OF_BOTH) - {"used where it has it"}))
 def test_none_answers_as_in_eager_where_there_may_be_a_number(use: str) -> None:
     agree(lambda x: OF_BOTH[use](MADE["a number"](x), x), P, N)
+
+
+OF_LOOPS: dict[str, Callable[[Tensor], Any]] = {
+    "a tensor": lambda x: x * 2,
+    "no dimensions": torch.sum,
+    "a number": lambda x: x.sum().item(),
+    "a truth": lambda x: bool(x[0] > 1),
+    "a constant": lambda x: 3,
+}
+
+
+@pytest.mark.parametrize("through", [contextlib.nullcontext, through_bytecode], ids=["source", "bytecode"])
+@pytest.mark.parametrize("made", OF_LOOPS)
+def test_a_loop_over_none_says_so_in_a_handler(made: str, through: Any) -> None:
+    make = OF_LOOPS[made]
+
+    def looped(x: Tensor) -> Any:
+        found = []
+        try:
+            for each in make(x) if x.sum() > 0 else None:
+                found.append(each)
+        except TypeError as error:
+            return str(error)
+        return found
+
+    def delegated(x: Tensor) -> Any:
+        try:
+            v = make(x) if x.sum() > 0 else None
+
+            def own() -> Any:
+                yield 1
+                yield from v
+
+            return list(own())
+        except TypeError as error:
+            return str(error)
+
+    with through():
+        for function in (looped, delegated):
+            static = sg.to_static(function, backend="eager")
+            assert [str(static(x)) for x in (P, N)] == [str(function(x)) for x in (P, N)]
 
 
 def test_a_star_takes_no_none() -> None:

@@ -11,6 +11,7 @@ from stillgraph.bytecode.machine.iteration import Iteration
 from stillgraph.core.lookup import is_exactly
 from stillgraph.operators.calls.calls import call
 from stillgraph.operators.conditions.methods import method_of
+from stillgraph.operators.containers.drawing import iterable_of
 from stillgraph.operators.containers.iterables import as_sequence
 from stillgraph.operators.containers.watched import watched_container
 from stillgraph.operators.control_flow.generators import Produced
@@ -28,6 +29,7 @@ def _iterator(value: Any) -> Any:
     capture = session()
     if capture is None or isinstance(value, Iteration):
         return iter(value)
+    value = iterable_of(value)
     method = method_of(value, "__iter__")
     if method is not None:
         value = call(method, value)

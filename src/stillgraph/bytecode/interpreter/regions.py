@@ -171,7 +171,7 @@ def delegate(frame: Frame, index: int, stops: Stops) -> tuple[bool, Exit | None]
         left = _given(frame, item)
         return None if left is False else Exit(returned=left)
 
-    given = Delegated(frame.pop())
+    given: Delegated = frame.act(Delegated, frame.pop())
     exit = frame.act(capture_for, Context(capturing(), [], []), given.items, body)
     frame.push(given.value)
     end = frame.prepared.delegations[index]

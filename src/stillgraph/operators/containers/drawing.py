@@ -16,6 +16,9 @@ from stillgraph.operators.conditions.methods import method_of
 from stillgraph.operators.containers.watched import iterated
 from stillgraph.operators.dispatch import call
 from stillgraph.trace.capture.session import Session, session
+from stillgraph.trace.code.signals import Diverged
+from stillgraph.trace.control_flow.raising import emit_raise
+from stillgraph.trace.values.numbers import StagedNumber, kind_of
 
 _LOOKS = (
     *(isinstance, issubclass, type, id, hasattr, getattr, setattr, delattr, callable, repr, str, ascii, format, hash),
@@ -32,6 +35,22 @@ _ADVANCES = frozenset({"__next__", "send", "throw", "close"})
 _LOOKING = (copy.copy, copy.deepcopy, operator.length_hint)
 _OF_PYTHON = ("builtins", "itertools", "collections", "functools", "array")
 _PASSES_ON = ("typing", "inspect", "types", "copy", "contextlib", "functools", "logging", "warnings", "weakref")
+
+
+def iterable_of(value: Any) -> Any:
+    """What may be None where it is something else; where it is None, the program raises what Python raises."""
+    capture = session()
+    if capture is None or not capture.has_optionals or not capture.may_be_none(value):
+        return value
+    return capture.with_or_without(value, functools.partial(_required, capture))
+
+
+def _required(capture: Session, value: Any) -> Any:
+    if value is not None and not isinstance(value, StagedNumber):
+        return value
+    kind = type(None) if value is None else kind_of(value)
+    emit_raise(capture, TypeError(f"'{kind.__name__}' object is not iterable"))
+    raise Diverged
 
 
 def drawn(values: Any) -> Any:

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 from stillgraph.core.diagnostics import refuse
 from stillgraph.core.lookup import is_exactly
 from stillgraph.operators.conditions.branches import if_
-from stillgraph.operators.containers.drawing import drawn
+from stillgraph.operators.containers.drawing import drawn, iterable_of
 from stillgraph.operators.dispatch import for_
 from stillgraph.operators.elements.stand_ins import StandIn
 from stillgraph.trace.capture.session import Session, session
@@ -105,6 +105,7 @@ class Delegated:
     """
 
     def __init__(self, iterable: Any) -> None:
+        iterable = iterable_of(iterable)
         self._generator = iterable if isinstance(iterable, Produced) and not iterable.begun else None
         is_plain = isinstance(iterable, Unjoined) or is_exactly(iterable, (list, tuple, range, str, dict))
         self._value: Any = None

@@ -14,7 +14,7 @@ from stillgraph.core.diagnostics import Refusal, refuse
 from stillgraph.operators import dispatch
 from stillgraph.operators.conditions.branches import Block, places
 from stillgraph.operators.conditions.truth import truth
-from stillgraph.operators.containers.drawing import drawn, items_of
+from stillgraph.operators.containers.drawing import drawn, items_of, iterable_of
 from stillgraph.operators.containers.ranges import Count
 from stillgraph.operators.containers.sequences import StagedEntries
 from stillgraph.operators.containers.watched import Watch, run_over, watched_container
@@ -194,6 +194,7 @@ def capture_for(context: Context, iterable: Any, body: Callable[[Any], Exit | No
     """``for item in iterable: body(item)``: how it was left."""
     if isinstance(iterable, Produced) and not iterable.begun:
         return _run_generator(context, iterable, body)
+    iterable = iterable_of(iterable)
     sequence = run_over(iterable)
     if sequence is None:
         sequence = Count.of(iterable)
