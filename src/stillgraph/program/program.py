@@ -77,12 +77,16 @@ class Split:
 callable_of: Operation[[Program], Callable[..., Any]] = Operation("callable_of", "stillgraph.runtime.calls.of_program")
 """What runs a program."""
 
-_Example = tuple[Sequence[Any], Mapping[str, Any] | None]
+Example = tuple[Sequence[Any], Mapping[str, Any] | None]
+"""An example call: its arguments, and those by name."""
+
 _IN_MEMORY = "stillgraph.api.in_memory"
-exported_program_of: Operation[[Program, _Example], ExportedProgram] = Operation("exported_program_of", _IN_MEMORY)
-onnx_of: Operation[[Program, _Example, int | None], Any] = Operation("onnx_of", _IN_MEMORY)
-module_of: Operation[[Program, _Example], nn.Module] = Operation("module_of", _IN_MEMORY)
-"""What a file of a program holds, without the file."""
+exported_program_of: Operation[[Program, Example], ExportedProgram] = Operation("exported_program_of", _IN_MEMORY)
+"""See `Program.to_exported_program`."""
+onnx_of: Operation[[Program, Example, int | None], Any] = Operation("onnx_of", _IN_MEMORY)
+"""See `Program.to_onnx`."""
+module_of: Operation[[Program, Example], nn.Module] = Operation("module_of", _IN_MEMORY)
+"""See `Program.module`."""
 
 
 @dataclass(frozen=True)
@@ -122,7 +126,7 @@ class Program:
     def to_exported_program(self, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None) -> ExportedProgram:
         """The program as `torch.export` has it, with what `stillgraph.save` writes in a ``.pt2``, and checked alike.
 
-        It takes the tensors of the call and gives those of the result, in order. Its weights are those of the call.
+        It takes the tensors of the call and gives those of the result, in order. It has copies of the weights.
 
         Args:
             args, kwargs: an example call; of a module's or method's program, the object is the first argument.

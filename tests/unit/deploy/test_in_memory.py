@@ -87,6 +87,7 @@ def test_an_exported_program(model: Counting) -> None:
     assert [value.item() for value in given[1:]] == [*expected["of"][:2], expected["of"][2].item()]
     targets = {str(node.target) for node in exported.graph.nodes}
     assert "while_loop" in targets
+    assert (model.calls, model.steps) == (0, 0)  # it has copies
 
 
 def test_an_onnx_model(model: Counting, tmp_path: Any) -> None:

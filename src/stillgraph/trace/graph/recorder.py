@@ -157,7 +157,7 @@ class Recorder(PlainAnswers):
     def _handled(self, func: Any, args: Any, kwargs: Any) -> Any:
         handler = special.HANDLERS.get(func)
         if handler is not None:
-            return special.handle(self, handler, func, args, kwargs)
+            return special.by_handler(self, handler, func, args, kwargs)
         name = getattr(func, "__name__", "")
         if name == "__get__":
             return tensor_attributes.read_attribute(self, func, args[0])

@@ -82,7 +82,10 @@ def number_of_symbol(recorder: Recorder, symbol: Any) -> Any:
 
 
 def _known_number(recorder: Recorder, expression: Any) -> Any:
-    """The number of the run that has a value in torch's terms; None where nothing has it."""
+    """The number of the run that has a value in torch's terms; None where nothing has it.
+
+    Where only a tensor has such a size, reading it is recorded.
+    """
     region: Any = recorder.region
     while region is not None:
         known = [value for value, _ in region.known.values()]
@@ -100,7 +103,7 @@ def _known_number(recorder: Recorder, expression: Any) -> Any:
     return None
 
 
-def handle(recorder: Recorder, handler: Callable[..., Any], func: Any, args: Any, kwargs: Any) -> Any:
+def by_handler(recorder: Recorder, handler: Callable[..., Any], func: Any, args: Any, kwargs: Any) -> Any:
     """Do a call by its handler.
 
     Raises:

@@ -314,12 +314,12 @@ def _handed_in(value: Any) -> Any:
 
 
 def _given_back(value: Any) -> Any:
-    of = layer()
-    if isinstance(value, of.ndarray):
+    numpys = layer()
+    if isinstance(value, numpys.ndarray):
         return StagedArray(value.tensor)
     if isinstance(value, (tuple, list)) and not isinstance(value, torch.Size):
         return type(value)(map(_given_back, value))
-    if isinstance(value, of._dtypes.DType):
+    if isinstance(value, numpys._dtypes.DType):
         return sys.modules["numpy"].dtype(value.name)
     return value
 
