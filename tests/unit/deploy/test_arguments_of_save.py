@@ -140,6 +140,6 @@ def test_a_program_needs_an_example_of_each_argument(tmp_path: Path, suffix: str
         (torch.nn.Linear(2, 2), (x,), (x,), "input; give an example: args=(module, input)"),
     ):
         program = sg.export(target, program_args)
-        with pytest.raises(ValueError, match=re.escape(f"the program takes {missing}")):
+        with pytest.raises(ValueError, match=f"^{re.escape(f'the program takes {missing}')}"):
             sg.save(program, tmp_path / f"saved{suffix}", args=given)
     assert [*tmp_path.iterdir()] == []
