@@ -234,3 +234,15 @@ def test_nan_is_found_by_identity_after_the_number_has_changed(function: Any) ->
     static, x = sg.to_static(function, backend="eager"), torch.ones(())
     for value in (1.0, 2.0, 3.0, NAN, float("nan"), 4.0, NAN):
         assert torch.equal(static(x, value), function(x, value))
+
+
+def of_which_class(m: Tensor) -> Any:
+    kept = int(m) & Flags.READ
+    asked = isinstance(kept, Flags), isinstance(kept, enum.Flag), isinstance(kept, (str, Flags)), isinstance(kept, str)
+    return asked, isinstance(kept, int), isinstance(kept, Flags | None)
+
+
+def test_a_number_of_the_run_may_be_of_a_class_derived_from_pythons() -> None:
+    static = sg.to_static(of_which_class, backend="eager")
+    for value in (1, 2):
+        assert static(torch.tensor(value)) == of_which_class(torch.tensor(value))

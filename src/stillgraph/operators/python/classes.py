@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, get_args
 
 import torch
 
@@ -89,9 +90,21 @@ def _possible_answers(capture: Any, value: Any, kinds: Any) -> set[bool]:
     if isinstance(value, Caught) or asks_itself(kinds):
         return set()
     if isinstance(value, StagedNumber):
-        return {_is_number_of(kind, kinds) for kind in kinds_of(value)}
+        derived = set() if all(map(_has_no_number, _flat(kinds))) else {True}
+        return {_is_number_of(kind, kinds) for kind in kinds_of(value)} | derived
     numbers = {_is_number_of(kind, kinds) for kind in NUMBERS} if info(value).may_be_number else set()
     return numbers | {is_instance(capture, value, kinds)}
+
+
+def _flat(kinds: Any) -> Iterator[Any]:
+    """The classes that ``isinstance`` is given, in tuples of tuples or as a union."""
+    for kind in kinds if isinstance(kinds, tuple) else get_args(kinds) or (kinds,):
+        yield from _flat(kind) if isinstance(kind, tuple) else (kind,)
+
+
+def _has_no_number(kind: Any) -> bool:
+    """Whether no class is derived from a number's and from this one: a member of an ``IntEnum`` is of its own class."""
+    return kind in (*NUMBERS, str, list, tuple, dict, set, torch.Tensor)
 
 
 def _is_number_of(kind: type, kinds: Any) -> bool:
