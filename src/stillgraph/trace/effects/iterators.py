@@ -72,21 +72,26 @@ class Iterators:
         leaves = torch.utils._pytree.tree_leaves(given)
         if any(each is iterator for each in leaves):
             return  # ``iter`` gives an iterator itself
-        behind = [leaf for leaf in leaves if isinstance(leaf, Iterator) and not isinstance(leaf, (Ahead, Fresh))]
         stands_in = is_our_module(type(iterator).__module__)  # what it does, the capture notes by itself
-        plain = (type(iterator) in _MADE_OF_ARGUMENTS or stands_in) and not behind
-        known = [self._made[id(each)][1] if id(each) in self._made else None for each in behind]
-        region = next((each for each in known if each is not self.session.region), self.session.region)
+        self._made_of(iterator, leaves, type(iterator) in _MADE_OF_ARGUMENTS or stands_in)
+
+    def _made_of(self, iterator: Any, leaves: list[Any], is_all: bool) -> None:
+        """As `made`; ``is_all`` tells whether it advances no others than those among ``leaves``."""
+        behind = [leaf for leaf in leaves if isinstance(leaf, Iterator) and not isinstance(leaf, (Ahead, Fresh))]
+        known = [self._made.get(id(each), (None, None, 0)) for each in behind]
+        region = next((each for _, each, _ in known if each is not self.session.region), self.session.region)
         if any(self.session.is_outer(each) or id(each) in self._over_outer for each in behind):
             self._over_outer.add(id(iterator))
         self.count += 1
-        self._made[id(iterator)] = (self._held(iterator), region, self.count if plain else 0)
+        number = min([self.count, *(each for *_, each in known)]) if is_all else 0  # it advances the older ones, too
+        self._made[id(iterator)] = (self._held(iterator), region, number)
         self.counters.made(iterator)
 
     def made_of_parts(self, generator: Any) -> None:
         """Remember where a generator expression was made; what it runs over may be an iterator from before."""
         parts = list(behind(generator))[1:]
-        self.made(generator, [each for each in parts if id(each) in self._made or not self.session.is_new(each)])
+        leaves = [each for each in parts if id(each) in self._made or not self.session.is_new(each)]
+        self._made_of(generator, leaves, True)
 
     def _held(self, iterator: Any) -> Any:
         generator = drawn_from(iterator)
