@@ -555,7 +555,15 @@ def left_by_what_raises(x):
     return t
 
 
+def of_an_element(x):
+    """The message names the variable, and not the element."""
+    if x.sum() > 0:
+        t = [x, (x, x * 2)]
+    return t[1][0] + 1
+
+
 FUNCTIONS = [
+    of_an_element,
     handed_out_in_one_arm,
     joined_with_another,
     or_nothing,

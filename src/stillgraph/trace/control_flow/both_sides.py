@@ -351,6 +351,6 @@ class BothSides(Narrowing):
     @staticmethod
     def _side(value: Unjoined, side: Any, block: Callable[[Any], Any]) -> Any:
         if side is MISSING:
-            name = alternatives(value).place
+            name = alternatives(value).place.partition("[")[0]
             raise UnboundLocalError(f"cannot access local variable '{name}' where it is not associated with a value")
         return block(side)

@@ -29,7 +29,8 @@ def leaf_node(recorder: Recorder, value: Any, type_: Type, name: str) -> Any:
     if value is None:
         return None
     if value is MISSING:
-        return recorder.emit("call_function", unbound, (name,), {})
+        variable = name.partition("[")[0]  # of which the leaf is an element
+        return recorder.emit("call_function", unbound, (variable,), {})
     if isinstance(type_, ListType) and isinstance(value, Items):
         cells = (
             leaf_node(recorder, item, type_ if index in value.spread else type_.element, name)
