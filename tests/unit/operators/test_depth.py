@@ -18,6 +18,15 @@ from tests.unit.trace.agreement import P, agree
 
 
 @pytest.fixture(autouse=True)
+def pythons_own_limit() -> Iterator[None]:
+    """Inductor makes the limit larger, and leaves it so."""
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(1000)
+    yield
+    sys.setrecursionlimit(before)
+
+
+@pytest.fixture(autouse=True)
 def nothing_is_warned_of() -> Iterator[None]:
     """A capture that fails would tell of it."""
     with warnings.catch_warnings():

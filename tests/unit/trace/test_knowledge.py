@@ -26,6 +26,8 @@ WHAT: dict[str, Any] = {
     "memory": None,
     "distributions": None,
     "tries": None,
+    "transforms": None,
+    "managers": None,
     "recursive": CODE,
     "cached": "a function",
     "quiet": "a function",
