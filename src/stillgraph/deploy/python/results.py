@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import enum
 from collections import Counter, OrderedDict, defaultdict, deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -64,6 +65,7 @@ class Results:
     _names: dict[int, str] = field(default_factory=dict)
     _read: dict[Any, str] = field(default_factory=dict)
     _has_effects: bool = False
+    _is_first: bool = False  # whether what has two names is being written
 
     def write(self, result: Template | None, effects: Sequence[Effect]) -> str:
         """Write the effects; the expression of the result. Every value is made before the first effect."""
@@ -138,7 +140,8 @@ class Results:
             return self._names[index]
         node = self._nodes.table[index]
         assert node is not None
-        children = [self._child(node.template, position, child) for position, child in enumerate(node.children)]
+        with self._written_first(self._nodes.uses[index] > 1):
+            children = [self._child(node.template, position, child) for position, child in enumerate(node.children)]
         template = node.template
         write: Any = self.container if isinstance(template, Container) else self._instance
         made: str = write(template, children)
@@ -148,6 +151,13 @@ class Results:
         self.scope.locked.add(name)
         self.lines.add(f"{name} = {made}")
         return name
+
+    @contextlib.contextmanager
+    def _written_first(self, is_so: bool) -> Iterator[None]:
+        """While what has two names is written: the paths that hand out something else have no columns for it."""
+        before, self._is_first = self._is_first, self._is_first or is_so
+        yield
+        self._is_first = before
 
     def _child(self, template: Container | Instance, index: int, child: Template) -> str:
         if not isinstance(child, Maybe):
@@ -163,6 +173,8 @@ class Results:
     def _repeated(self, template: Repeated, values: list[str], depth: int) -> str:
         """The children that a list has for each row of some columns, spread."""
         columns = [values[column.index] for column in template.columns]
+        if self._is_first and not depth:
+            columns = [f"({column} or ())" for column in columns]
         rows = [f"each_{depth}_{i}" if depth else ("each" if i == 0 else f"each_{i}") for i in range(len(columns))]
         element = self._in_row(template.element, rows, depth + 1)
         if len(columns) == 1:

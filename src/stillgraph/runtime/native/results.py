@@ -193,7 +193,7 @@ class _Builder:
 
     def _repeated(self, template: Repeated, values: str, depth: int) -> str:
         """The children that a list has for each row of some columns, spread."""
-        columns = "".join(f"{values}[{column.index}], " for column in template.columns)
+        columns = "".join(f"{_or_nothing(f'{values}[{column.index}]')}, " for column in template.columns)
         row = f"row_{depth}"
         return f"*[{self._in_row(template.element, row, depth + 1)} for {row} in zip({columns})]"
 
@@ -294,7 +294,8 @@ class _Builder:
         kind, context = template.type, template.context
         keyed = isinstance(kind, type) and issubclass(kind, (dict, set, frozenset))  # pytree's `namedtuple` is no class
         if keyed and has_table(context):
-            made = f"dict(zip({listed}))" if issubclass(kind, dict) else f"{kind.__name__}({listed})"
+            columns = ", ".join(map(_or_nothing, children))
+            made = f"dict(zip({columns}))" if issubclass(kind, dict) else f"{kind.__name__}({columns})"
             return self._restored(template, made)
         if kind is tuple:
             return f"({listed}{',' if len(children) == 1 else ''})"
@@ -320,6 +321,11 @@ class _Builder:
             raise ValueError(f"{kind.__qualname__} is not registered as a pytree node")
         unflatten = self.writer.constant(pytree.SUPPORTED_NODES[kind].unflatten_fn)
         return f"{unflatten}([{listed}], {self.writer.constant(context)})"
+
+
+def _or_nothing(column: str) -> str:
+    """The expression of a column, which is None on paths that hand out something else than what has two names here."""
+    return f"({column} or ())"
 
 
 def _dict_display(keys: Iterator[str], values: Sequence[str], *, quoted: bool = False) -> str:
