@@ -193,11 +193,11 @@ CAPTURED = [
     deques,
     each_a_new_one,
     carried_and_made_anew,
-]
-REFUSED = [
     made_anew_on_one_path,
     of_a_dict,
     two_names_and_a_write,
+]
+REFUSED = [
     appended_by_two_branches,
     asked_of_elements,
     appended_in_a_loop,

@@ -25,14 +25,9 @@ from stillgraph.operators.elements import lists
 from stillgraph.operators.elements.indices import as_index
 from stillgraph.operators.objects import part_by_part, searching
 from stillgraph.operators.objects.attribute_stores import del_past_class, set_past_class
+from stillgraph.operators.objects.changes import CONTAINERS, change, needs_counterparts, note_contents
 from stillgraph.operators.objects.namespaces import note_method
-from stillgraph.operators.objects.stores import (
-    CONTAINERS,
-    del_item_past_class,
-    note_contents,
-    promote_item,
-    set_item_past_class,
-)
+from stillgraph.operators.objects.stores import del_item_past_class, promote_item, set_item_past_class
 from stillgraph.operators.objects.strings import fill
 from stillgraph.operators.outside import randomness
 from stillgraph.operators.outside.caches import refuse_counts
@@ -195,6 +190,13 @@ def _delete_attribute(capture: Session, method: Method, args: Args, kwargs: Keyw
     return del_past_class(kind.__delattr__, method.__self__, *args)
 
 
+def _with_counterparts(capture: Session, method: Method, args: Args, kwargs: Keywords) -> Any:
+    given = (*args, *kwargs.values())
+    if not needs_counterparts(capture, method.__self__, method.__name__, given):
+        return ANOTHER
+    return change(method.__self__, method.__name__, given, lambda: call_builtin(capture, method, args, kwargs))
+
+
 def _set_item(capture: Session, method: Method, args: Args, kwargs: Keywords) -> None:
     set_item_past_class(method.__self__, *args)
 
@@ -338,6 +340,7 @@ _STEPS: tuple[Step, ...] = (
     Step(str, None, _with_text),
     Step(str, _names("join"), _join),
     Step(str, _names("format"), _format),
+    Step(CONTAINERS, frozenset(MUTATORS), _with_counterparts),
     Step(list, _names("sort"), _sort),
     Step(torch.Tensor, _names("as_subclass"), _require_plain),
     Step(torch.autograd.graph.Node, None, _refuse_hook),

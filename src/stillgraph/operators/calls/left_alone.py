@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from stillgraph.core.lookup import own_attributes
-from stillgraph.operators.objects.stores import CONTAINERS, note_contents
+from stillgraph.operators.objects.changes import CONTAINERS, note_contents
 from stillgraph.program.facts.module_tables import MODULE_INTERNALS
 from stillgraph.trace.capture.session import Session
 from stillgraph.trace.control_flow.reachable_values import places_within

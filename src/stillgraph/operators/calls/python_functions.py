@@ -19,8 +19,8 @@ from stillgraph.operators.control_flow.generators import call_generator
 from stillgraph.operators.control_flow.recursion import call_recursive
 from stillgraph.operators.dispatch import call
 from stillgraph.operators.elements import lists
+from stillgraph.operators.objects.changes import note_contents
 from stillgraph.operators.objects.registries import TablesSeen, before_tables
-from stillgraph.operators.objects.stores import note_contents
 from stillgraph.operators.outside.hidden_state import refuse_weak
 from stillgraph.operators.torch.transforms import call_transform
 from stillgraph.operators.torch.wrappers import refuse_unseen

@@ -11,7 +11,8 @@ from stillgraph.operators.containers.drawing import drawn
 from stillgraph.operators.containers.watched import run_over
 from stillgraph.operators.control_flow.generators import Produced
 from stillgraph.operators.control_flow.loops import for_
-from stillgraph.operators.objects.stores import note_contents, set_item
+from stillgraph.operators.objects.changes import note_contents
+from stillgraph.operators.objects.stores import set_item
 from stillgraph.trace.capture.session import session
 from stillgraph.trace.control_flow.both_sides import several_in_key
 from stillgraph.trace.control_flow.joined.unjoined import Unjoined

@@ -29,7 +29,8 @@ from stillgraph.operators.control_flow.loop_attempts import Context
 from stillgraph.operators.control_flow.loops import for_
 from stillgraph.operators.dispatch import call
 from stillgraph.operators.elements import lists
-from stillgraph.operators.objects.stores import note_contents, set_item, set_item_past_class
+from stillgraph.operators.objects.changes import note_contents
+from stillgraph.operators.objects.stores import set_item, set_item_past_class
 from stillgraph.operators.objects.strings import joined, with_chosen
 from stillgraph.trace.capture.session import Session, session
 from stillgraph.trace.code.frames import called, here

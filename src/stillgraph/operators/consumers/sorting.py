@@ -14,7 +14,7 @@ from stillgraph.operators.containers.drawing import listed
 from stillgraph.operators.dispatch import call
 from stillgraph.operators.elements import lists
 from stillgraph.operators.elements.picking import pick
-from stillgraph.operators.objects.stores import note_contents
+from stillgraph.operators.objects.changes import note_contents
 from stillgraph.program.operations import sort_order, sort_rows
 from stillgraph.program.types import ListType, NumberType
 from stillgraph.trace.capture.session import Session, session

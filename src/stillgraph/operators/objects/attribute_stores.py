@@ -14,14 +14,9 @@ from stillgraph.core.lookup import behind_proxy, class_member, own_attributes
 from stillgraph.operators.conditions.methods import set_by_descriptor
 from stillgraph.operators.dispatch import call
 from stillgraph.operators.each import Case, of_each
+from stillgraph.operators.objects.changes import CONTAINERS, note_contents, refuse_ambiguous
 from stillgraph.operators.objects.globals import set_global
-from stillgraph.operators.objects.stores import (
-    CONTAINERS,
-    is_generated,
-    is_method_of_container,
-    note_contents,
-    refuse_ambiguous,
-)
+from stillgraph.operators.objects.stores import is_generated, is_method_of_container
 from stillgraph.operators.outside.hidden_state import refuse_state_of_run
 from stillgraph.program.facts.info import info
 from stillgraph.program.facts.module_tables import past_class

@@ -29,6 +29,7 @@ from stillgraph.operators.elements import lists
 from stillgraph.operators.objects import part_by_part
 from stillgraph.operators.objects.attributes import attr
 from stillgraph.operators.objects.booleans import and_, not_, or_
+from stillgraph.operators.objects.changes import refuse_copy
 from stillgraph.operators.objects.namespaces import note_name
 from stillgraph.program.constants import is_constant
 from stillgraph.program.facts.info import info
@@ -75,18 +76,15 @@ def is_(left: Any, right: Any) -> Any:
             return capture.with_or_without(value, functools.partial(is_, other))
         origin = value if isinstance(value, Origin) else capture.identities.origins.get(id(value))
         if origin is not None:
-            left_side, right_side = (functools.partial(is_, side, other) for side in (origin.left, origin.right))
+            left_side, right_side = (_side_is(capture, origin, index, other) for index in (0, 1))
             return select(capture, origin.flag, left_side, right_side)
-        if id(value) in capture.identities.frozen and type(value) is type(other):
-            kind = type(value).__name__
-            raise refuse("SG305", f"a {kind} is one of several copies of one: 'is' has no answer", location=here())
+        refuse_copy(capture, value, other)
         if isinstance(value, CaughtPart) and value.what == "type" and isinstance(other, type):
-            found = capture.emit("call_function", type, (value.error,), {})
-            return capture.fresh_result(bool, capture.emit("call_function", operator.is_, (found, other), {}))
+            return _emit_is(capture, capture.emit("call_function", type, (value.error,), {}), other)
         if isinstance(value, StagedBool) and isinstance(other, bool):
             return value if other else not_(value)
     if isinstance(left, torch.Tensor) and isinstance(right, torch.Tensor) and (_is_joined(left) or _is_joined(right)):
-        return capture.fresh_result(bool, capture.emit("call_function", operator.is_, (left, right), {}))
+        return _emit_is(capture, left, right)
     if isinstance(left, Caught) or isinstance(right, Caught):
         return _is_caught(capture, left, right)
     if isinstance(left, StagedBool) and isinstance(right, StagedBool):
@@ -97,6 +95,21 @@ def is_(left: Any, right: Any) -> Any:
         message = "whether two values are one object is asked, of which only the run knows what they are"
         raise refuse("SG301", message, location=here(), hint="Compare them with ==.")
     return False
+
+
+def _emit_is(capture: Session, left: Any, right: Any) -> Any:
+    return capture.fresh_result(bool, capture.emit("call_function", operator.is_, (left, right), {}))
+
+
+def _side_is(capture: Session, origin: Origin, index: int, other: Any) -> Callable[[], Any]:
+    """Whether another object is what a container stands for where a flag says so; asked there."""
+
+    def answer() -> Any:
+        if origin.older[index]:
+            return is_((origin.left, origin.right)[index], other)
+        return refuse_copy(capture, origin.joined, other)  # a new one: two names of it have led to one container
+
+    return answer
 
 
 def _may_be_same(value: Any, other: Any) -> bool:
@@ -120,7 +133,7 @@ def _is_caught(capture: Session, left: Any, right: Any) -> Any:
         if not capture.was_there(side):
             message = f"whether a caught exception is this {type(side).__name__} is only known at run time"
             raise refuse("SG301", message, location=here(), hint=_OTHER_CLASS)
-    return capture.fresh_result(bool, capture.emit("call_function", operator.is_, (left, right), {}))
+    return _emit_is(capture, left, right)
 
 
 _OTHER_CLASS = (

@@ -13,7 +13,8 @@ from stillgraph.core.lookup import of_class
 from stillgraph.operators.conditions.methods import binary, by_methods
 from stillgraph.operators.dispatch import call, taken
 from stillgraph.operators.elements.indices import counted
-from stillgraph.operators.objects.stores import CONTAINERS, note_contents, refuse_unknown
+from stillgraph.operators.objects.changes import CONTAINERS, change, note_contents
+from stillgraph.operators.objects.stores import refuse_unknown
 from stillgraph.trace.capture.session import session
 from stillgraph.trace.control_flow.joined.unjoined import Unjoined, alternatives
 from stillgraph.trace.control_flow.maybe_number import change_in_place, may_be_number
@@ -60,6 +61,11 @@ def inplace(symbol: str, left: Any, right: Any) -> Any:
         return _BINARY[symbol](left, right) if result is NotImplemented else result
     if session() is not None and by_methods(symbol, left, right, in_place=method is not None):
         return _BINARY[symbol](left, right)
+    return change(left, f"__{_INPLACE[symbol].__name__}__", (right,), lambda: _in_c(symbol, left, right))
+
+
+def _in_c(symbol: str, left: Any, right: Any) -> Any:
+    """``left += right``, where no method of the user's does it."""
     note_contents(left, method=(f"__{_INPLACE[symbol].__name__}__", (right,)))
     capture = session()
     if symbol == "*" and capture is not None:

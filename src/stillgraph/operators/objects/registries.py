@@ -10,7 +10,7 @@ import torch
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.core.files import is_torch
-from stillgraph.operators.objects.stores import refuse_ambiguous
+from stillgraph.operators.objects.changes import refuse_ambiguous
 from stillgraph.trace.capture.session import Session
 from stillgraph.trace.code.frames import here
 from stillgraph.trace.code.uninterpreted import may_write

@@ -8,8 +8,8 @@ from typing import Any, NoReturn
 
 from stillgraph.core.lookup import is_exactly
 from stillgraph.operators.conditions.branches import if_exp
+from stillgraph.operators.objects.changes import note_contents
 from stillgraph.operators.objects.part_by_part import holds_several, same
-from stillgraph.operators.objects.stores import note_contents
 from stillgraph.operators.objects.strings import repr_
 from stillgraph.trace.capture.session import Session
 from stillgraph.trace.code.signals import Diverged

@@ -12,11 +12,11 @@ from stillgraph.core.diagnostics import refuse
 from stillgraph.core.lookup import of_class
 from stillgraph.operators.containers import entries, tables
 from stillgraph.operators.containers.drawing import listed
-from stillgraph.operators.containers.watched import Method, before_change
 from stillgraph.operators.dispatch import call, known_or_list
 from stillgraph.operators.each import Case, of_each
 from stillgraph.operators.elements import lists
 from stillgraph.operators.elements.indices import as_index, in_tensor
+from stillgraph.operators.objects.changes import CONTAINERS, change, note_contents
 from stillgraph.program.sources import item_of
 from stillgraph.trace.capture.session import Session, session
 from stillgraph.trace.code.frames import here
@@ -24,14 +24,10 @@ from stillgraph.trace.control_flow.both_sides import several_in, several_in_key
 from stillgraph.trace.control_flow.narrowing import exchanged
 from stillgraph.trace.fakes.symbolic import is_fake
 from stillgraph.trace.heap.contents import kind_of_container
-from stillgraph.trace.heap.identities import AMBIGUOUS
-from stillgraph.trace.heap.places import ContentsPlace
 from stillgraph.trace.values.arrays import StagedArray, refuse_numbers
 from stillgraph.trace.values.entries import find, is_of_run
 from stillgraph.trace.values.numbers import Staged, StagedInt, StagedNumber
 from stillgraph.trace.values.numpy_functions import is_array
-
-CONTAINERS = (list, dict, set, collections.deque)
 
 
 def is_method_of_container(function: Any) -> bool:
@@ -43,14 +39,6 @@ def is_method_of_container(function: Any) -> bool:
 def is_generated(function: FunctionType) -> bool:
     """Whether a function has no source, as those have not that ``dataclasses`` writes."""
     return function.__code__.co_filename.startswith("<")
-
-
-def refuse_ambiguous(target: Any, name: str) -> None:
-    """Refuse to change an attribute of an object that is another one on each path."""
-    capture = session()
-    if capture is not None and capture.identities.is_ambiguous(target):
-        message = f"{name} is set on an object that is another one on each path"
-        raise refuse("SG305", message, location=here(), hint=AMBIGUOUS)
 
 
 def promote_item(capture: Session, target: Any, key: Any, value: Any) -> None:
@@ -65,36 +53,6 @@ def promote_item(capture: Session, target: Any, key: Any, value: Any) -> None:
     except (LookupError, TypeError):
         return  # nothing is there yet, or Python says what is wrong
     capture.number_is_written(item_of(target, source, key), before, value)
-
-
-_ONE_EACH = (
-    "Change each by its own name, in a branch of its own: if ...: a.append(v), else: b.append(v). "
-    "What a dict holds by a key is not changed but exchanged: d[key] = d.get(key, []) + [v]."
-)
-
-
-def note_contents(target: Any, certain: bool = True, method: Method | None = None) -> None:
-    """To be called before a container is changed in place, or may be, if that is not ``certain``.
-
-    Args:
-        target: what is changed.
-        certain: whether it is.
-        method: which method does that, with what; None: it only adds to a dict or set, or exchanges elements.
-    """
-    capture = session()
-    if capture is not None and isinstance(target, CONTAINERS):
-        if capture.identities.is_ambiguous(target):
-            kind = type(target).__name__
-            message = f"a {kind} is changed that is another one on each path, or in each iteration"
-            raise refuse("SG305", message, location=here(), hint=_ONE_EACH)
-        capture.settling.require_current(target)
-        before_change(capture, target, method)
-        owner = capture.dictionaries.owner_of(target)
-        if owner is None:
-            capture.journal.note(ContentsPlace(target), certain)
-        else:
-            refuse_ambiguous(owner, "an attribute")
-            capture.dictionaries.note(owner)
 
 
 @of_each(0, cases=Case.UNJOINED)
@@ -113,6 +71,10 @@ def set_item(target: Any, key: Any, value: Any) -> None:
 
 def set_item_past_class(target: Any, key: Any, value: Any) -> None:
     """``target[key] = value``, where the ``__setitem__`` that does it is no user's."""
+    change(target, "__setitem__", (key, value), lambda: _set_item(target, key, value))
+
+
+def _set_item(target: Any, key: Any, value: Any) -> None:
     note_contents(target)
     refuse_unknown(target)
     if isinstance(target, (set, frozenset)):
@@ -154,6 +116,8 @@ def _set_unknown(target: Any, key: Any, value: Any) -> bool:
     if capture is None or not isinstance(target, (list, collections.deque)):
         return False
     key = as_index(capture, key)
+    if isinstance(key, slice) and (key.start, key.stop, key.step) == (None, None, None):
+        return False  # nothing is left of what was there
     if lists.is_spread(target):
         lists.set_at(capture, target, key, value)
         return True
@@ -178,6 +142,10 @@ def del_item(target: Any, key: Any) -> None:
 
 def del_item_past_class(target: Any, key: Any) -> None:
     """``del target[key]``, where the ``__delitem__`` that does it is no user's."""
+    change(target, "__delitem__", (key,), lambda: _del_item(target, key))
+
+
+def _del_item(target: Any, key: Any) -> None:
     note_contents(target, method=("__delitem__", (key,)))
     if isinstance(target, (set, frozenset)):
         del target[key]  # type: ignore[union-attr]  # as above

@@ -21,9 +21,10 @@ from stillgraph.operators.elements import lists
 from stillgraph.operators.elements.indices import as_index, in_tensor
 from stillgraph.operators.elements.picking import pick
 from stillgraph.operators.objects.array_items import array_item, is_by_run
+from stillgraph.operators.objects.changes import note_contents
 from stillgraph.operators.objects.index_errors import require_in_range
 from stillgraph.operators.objects.namespaces import note_name
-from stillgraph.operators.objects.stores import is_cut_by_staged, note_contents, set_item
+from stillgraph.operators.objects.stores import is_cut_by_staged, set_item
 from stillgraph.operators.objects.strings import text
 from stillgraph.trace.capture.session import Session, session
 from stillgraph.trace.code.frames import here

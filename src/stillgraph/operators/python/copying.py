@@ -16,7 +16,7 @@ from stillgraph.operators.conditions.branches import select
 from stillgraph.operators.conditions.methods import method_of
 from stillgraph.operators.dispatch import call
 from stillgraph.operators.each import of_each
-from stillgraph.operators.objects.stores import CONTAINERS
+from stillgraph.operators.objects.changes import CONTAINERS
 from stillgraph.program.types import NumberType, ObjectType, TableType, TensorType
 from stillgraph.trace.capture.session import Session, session
 from stillgraph.trace.code.frames import here

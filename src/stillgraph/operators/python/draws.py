@@ -25,7 +25,7 @@ from stillgraph.core.lookup import is_exactly
 from stillgraph.operators.containers.ranges import Range
 from stillgraph.operators.elements import lists
 from stillgraph.operators.elements.picking import pick
-from stillgraph.operators.objects.stores import note_contents
+from stillgraph.operators.objects.changes import note_contents
 from stillgraph.operators.python.numbers import len_
 from stillgraph.program.draws import GENERATORS, AsTensor, Draw, Indices, OfGenerator, OfModule, Shuffled
 from stillgraph.program.operations import invoke

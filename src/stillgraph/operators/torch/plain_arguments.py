@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from stillgraph.operators.objects.stores import CONTAINERS
+from stillgraph.operators.objects.changes import CONTAINERS
 from stillgraph.operators.outside.hidden_state import MUTATORS
 
 _MADE_BY_CLASS = 1 << 9  # the flag of a type that a ``class`` statement makes

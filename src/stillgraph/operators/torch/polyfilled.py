@@ -14,7 +14,7 @@ from stillgraph.core.lookup import is_exactly
 from stillgraph.operators.conditions.given import tells_length
 from stillgraph.operators.control_flow.generators import Produced
 from stillgraph.operators.elements import lists
-from stillgraph.operators.objects.stores import CONTAINERS, note_contents
+from stillgraph.operators.objects.changes import CONTAINERS, note_contents
 from stillgraph.polyfills.checks import POLYFILLS as CHECKS
 from stillgraph.polyfills.counting import POLYFILLS as COUNTING
 from stillgraph.polyfills.given import length_hint

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import collections
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Any
 
 from stillgraph.trace.control_flow.heap import OlderObjects
@@ -59,3 +59,22 @@ def with_other_names(recorder: Recorder, places: Iterable[Place]) -> list[Place]
             place.set(value)
     named = {key for key, each in behind.items() if any(counts[id(c)] > 1 or older.holds(c) for c in each)}
     return [place for place, inside in found if not named.isdisjoint(map(id, inside))]
+
+
+def freeze_copies(recorder: Recorder, entry: Any, copy: Any) -> None:
+    """Freeze the containers of two values that are not the same in both."""
+    first, second = ({id(c): c for c in mutable_containers(value)} for value in (entry, copy))
+    told = {id(each) for container in second.values() for each in recorder.identities.may_be(container)}
+    for key in first.keys() - second.keys() - told:
+        recorder.identities.freeze(first[key])
+    for key in second.keys() - first.keys():
+        if not recorder.identities.is_told(second[key]):
+            recorder.identities.copy_of(second[key], first.values())
+
+
+def remember_copies(recorder: Recorder, is_older: Callable[[Any], bool], result: Any, last: Any) -> None:
+    """Remember which objects from before the loop the containers behind it may be."""
+    older = {id(container): container for container in mutable_containers(last) if is_older(container)}
+    for container in mutable_containers(result) if older else ():
+        if not is_older(container) and not recorder.identities.is_told(container):
+            recorder.identities.copy_of(container, older.values())

@@ -30,7 +30,6 @@ from stillgraph.trace.heap.places import Place
 from stillgraph.trace.values.callables import cell_parts
 from stillgraph.trace.values.caught import Caught, Raisable
 from stillgraph.trace.values.containers import Parts, split
-from stillgraph.trace.values.entries import Entry
 
 
 @dataclass
@@ -51,9 +50,14 @@ class Arm:
         written = self.writes.get(place.key)
         return before if written is None else written[1]
 
+    def look(self) -> None:
+        """To be called before variables are given what comes of the arm: that is not older than it."""
+        if self.older is not None:
+            self.older.look()
+
     def is_older(self, value: Any) -> bool:
         """Whether a mutable object was there before the arm."""
-        return self.older is not None and not isinstance(value, (tuple, slice, Exit, Entry)) and self.older.holds(value)
+        return self.older is not None and self.older.holds_mutable(value)
 
     def view(self, value: Any) -> Parts | None:
         """A container taken apart as the arm left it: what the arm wrote into an older one has been undone."""

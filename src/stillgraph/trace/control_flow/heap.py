@@ -14,6 +14,7 @@ from stillgraph.core.files import is_ours, is_torch
 from stillgraph.core.lookup import held_by_function, own_attributes
 from stillgraph.core.rewritten import HELD, Holder, values_in
 from stillgraph.trace.graph.recorder import Recorder
+from stillgraph.trace.heap.exits import Exit
 from stillgraph.trace.heap.journal import Journal
 from stillgraph.trace.heap.places import (
     AttributePlace,
@@ -25,6 +26,7 @@ from stillgraph.trace.heap.places import (
     births,
 )
 from stillgraph.trace.torch_rules.gradients import GradientPlace, RequirePlace
+from stillgraph.trace.values.entries import Entry
 from stillgraph.trace.values.numbers import Staged
 
 _ATOMS = (
@@ -63,6 +65,7 @@ class OlderObjects:
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
         self._born = next(births)
+        self._joined = recorder.identities.count  # what is joined later is not older
         self._objects: dict[int, Any] | None = None
 
     def look(self) -> dict[int, Any]:
@@ -70,7 +73,9 @@ class OlderObjects:
         if self._objects is None:
             # What was stored in an object from before the capture need not be in any variable.
             stored = (write.place.get() for write in self._recorder.journal.written(0).values())
-            roots = (*locals_of_users(self._recorder), *self._recorder.shelf, *stored)
+            # Some change with what a variable leads to. Those that a loop's body is given have flags of that region.
+            joined = self._recorder.identities.of_the_first(self._joined, self._recorder.region.holds)
+            roots = (*locals_of_users(self._recorder), *self._recorder.shelf, *stored, *joined)
             with self._recorder.executed.paused():
                 self._objects = self._walk(collections.deque(roots))
         return self._objects
@@ -104,6 +109,10 @@ class OlderObjects:
             return True
         # Python makes the dict of an object when somebody asks for it first, be that in the arm.
         return type(target) is dict and self._recorder.attributes_of(target) is not None
+
+    def holds_mutable(self, value: Any) -> bool:
+        """As `holds`, for a mutable object; whatever else a path makes anew is told from none by what is in it."""
+        return not isinstance(value, (tuple, slice, Exit, Entry)) and self.holds(value)
 
     def holds(self, target: Any) -> bool:
         """Whether an object is older than the arm."""

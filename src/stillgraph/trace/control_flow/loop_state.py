@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -38,48 +38,59 @@ class Slot:
 
 @dataclass(frozen=True, eq=False)
 class Kept:
-    """The object from before the call that a place holds until an iteration puts another there: a leaf tells which.
+    """The objects from before the loop that a place may hold: leaves tell which it is, if any.
 
     Attributes:
-        entry: that object, or what stands for it on some paths.
-        slot: whether it is still there.
+        entry: what the place holds before the first iteration.
+        slots: those objects, each with the leaf that tells whether it is that one.
         recorder: the capture.
         others: more objects from before the call that an iteration may leave: of those the place has copies.
     """
 
     entry: Any
-    slot: Slot
+    slots: tuple[tuple[Any, Slot], ...]
     recorder: Recorder
     others: list[Any] = field(default_factory=list)
 
-    def stands_for(self, value: Any, flag: Any) -> None:
-        """Let the container that a place is given for its leaves stand for that object where a flag says so."""
+    def knows(self, value: Any) -> bool:
+        """Whether a leaf tells whether the place holds an object."""
+        return any(value is each for each, _ in self.slots)
+
+    def stands_for(self, value: Any, flags: Sequence[Any]) -> None:
+        """Let the container that a place is given for its leaves stand for that object of which a flag says so."""
         identities = self.recorder.identities
-        identities.stands_for(Origin(value, flag, self.entry, value, (True, False)))
-        identities.meet(value, self.entry, self.entry)
+        objects = [each for each, _ in self.slots]
+        told: Any = value
+        for each, flag in zip(reversed(objects), reversed(flags)):
+            told = Origin(value, flag, each, told, (True, told is not value))
+        identities.stands_for(told)
+        identities.meet(value, *objects)
         if self.others:
             identities.copy_of(value, self.others)
 
-    def is_still(self, value: Any) -> Any:
-        """Whether a value is that object, as a truth value of the open region where only the run knows."""
-        return self._is_still(value, {})
+    def which(self, value: Any) -> list[tuple[Slot, Any]]:
+        """The leaves, each with whether a value is its object: of the open region if only the run knows."""
+        return [(slot, self._is(each, value, {})) for each, slot in self.slots]
 
-    def _is_still(self, value: Any, told: dict[int, Any]) -> Any:
-        """As `is_still`; ``told`` has the answers so far: what paths leave of one object leads to it in many ways."""
+    def _is(self, known: Any, value: Any, told: dict[int, Any]) -> Any:
+        """Whether a value is an object.
+
+        ``told`` has the answers so far: what paths leave of one object leads to it in many ways.
+        """
         if id(value) not in told:
-            told[id(value)] = self._asked(value, told)
+            told[id(value)] = self._asked(known, value, told)
         return told[id(value)]
 
-    def _asked(self, value: Any, told: dict[int, Any]) -> Any:
-        if value is self.entry:
+    def _asked(self, known: Any, value: Any, told: dict[int, Any]) -> Any:
+        if value is known:
             return True
         origin = value if isinstance(value, Origin) else self.recorder.identities.origins.get(id(value))
         if origin is None or origin.flag is DEAD:
-            if self.recorder.is_outer(value):
+            if self.recorder.is_outer(value) and not self.knows(value):
                 self.others.append(value)
             return False
         sides = zip((origin.left, origin.right), origin.older)
-        left, right = (older and self._is_still(side, told) for side, older in sides)
+        left, right = (older and self._is(known, side, told) for side, older in sides)
         if left is right:
             return left
         parts = (origin.flag, left), (self.recorder.opposite(origin.flag), right)
@@ -109,6 +120,11 @@ class Listed:
 
 
 State = Fixed | Slot | Tree | Listed
+
+
+def tells(state: Tree | Listed) -> bool:
+    """Whether leaves tell which object from before a place holds."""
+    return state.kept is not None and bool(state.kept.slots)
 
 
 def is_stale(state: State) -> bool:
@@ -174,7 +190,7 @@ def slots_of(state: State) -> list[Slot]:
         return [state]
     if isinstance(state, Fixed):
         return []
-    kept = [] if state.kept is None else [state.kept.slot]
+    kept = [] if state.kept is None else [slot for _, slot in state.kept.slots]
     if isinstance(state, Listed):
         return [*state.slots, *kept]
     return [*(s for child in state.children for s in slots_of(child)), *kept]
@@ -190,8 +206,8 @@ def build(state: State, fill: Callable[[Slot], Any]) -> Any:
         value = state.parts.rebuild([build(child, fill) for child in state.children])
     else:
         value = state.kind([*state.begin, StagedSpread(state.element, tuple(fill(slot) for slot in state.slots))])
-    if state.kept is not None:
-        state.kept.stands_for(value, fill(state.kept.slot))
+    if state.kept is not None and tells(state):
+        state.kept.stands_for(value, [fill(slot) for _, slot in state.kept.slots])
     return value
 
 
@@ -200,11 +216,12 @@ def leaves_of(state: State, value: Any, view: View) -> list[tuple[Slot, Any]]:
     if isinstance(state, Slot):
         return [(state, value)]
     if isinstance(state, (Tree, Listed)):
-        if value is DEAD or (value is MISSING and state.kept is None):
-            return [(slot, value) for slot in slots_of(state)]
+        if value is DEAD or (value is MISSING and (not tells(state) or is_empty(entry_of(state)))):
+            flags = () if state.kept is None or value is DEAD else {slot for _, slot in state.kept.slots}
+            return [(slot, False if slot in flags else value) for slot in slots_of(state)]
         parts = view(value)
         assert parts is not None
-        kept = [] if state.kept is None else [(state.kept.slot, state.kept.is_still(value))]
+        kept = [] if state.kept is None else state.kept.which(value)
         parts = like(state, parts) if isinstance(state, Tree) else parts
         if isinstance(state, Listed):
             carried = parts.children[len(state.begin) :]

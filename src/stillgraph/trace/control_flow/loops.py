@@ -12,7 +12,12 @@ from typing import Any
 import torch
 
 from stillgraph.program.types import JoinFailure
-from stillgraph.trace.control_flow.aliases import mutable_containers, with_other_names
+from stillgraph.trace.control_flow.aliases import (
+    freeze_copies,
+    mutable_containers,
+    remember_copies,
+    with_other_names,
+)
 from stillgraph.trace.control_flow.arms import Arm, continue_arm, run_arm
 from stillgraph.trace.control_flow.joined.elements import freeze_elements
 from stillgraph.trace.control_flow.joined.join import Joiner
@@ -36,7 +41,7 @@ from stillgraph.trace.control_flow.region_interface import leaf_node, unify_capt
 from stillgraph.trace.control_flow.staging import NO_EXIT, Block, any_flag, bind_outputs, branch, carried
 from stillgraph.trace.control_flow.tables import joined_place
 from stillgraph.trace.control_flow.unknown import leave
-from stillgraph.trace.control_flow.widening import widen
+from stillgraph.trace.control_flow.widening import telling_entry, widen
 from stillgraph.trace.graph.node_arguments import as_argument
 from stillgraph.trace.graph.recorder import Recorder
 from stillgraph.trace.graph.region import Region
@@ -114,6 +119,7 @@ def loop(
         recorder.watch.forget(decided)
         rebuilt = [state.places[key] for key, each in state.state.items() if isinstance(each, (Tree, Listed))]
         state.shared = {place.key for place in with_other_names(recorder, rebuilt)} if rebuilt else set()
+        _tell_shared(state)
         stale = len(recorder.stale)
         with _trying(recorder) as failed:
             arm, inputs = _run_body(state, body)
@@ -174,6 +180,14 @@ def _run_body(loop_: _Loop, body: Block) -> tuple[Arm, dict[Hashable, Any]]:
     return arm, inputs
 
 
+def _tell_shared(loop_: _Loop) -> None:
+    """Carry whether a place still holds a container that other names lead to: its changes are seen by those."""
+    for key in loop_.shared:
+        state, place = loop_.state[key], loop_.places[key]
+        if isinstance(state, (Tree, Listed)) and not isinstance(place, ContentsPlace):
+            loop_.state[key] = telling_entry(state, str(place))
+
+
 def _freeze_shared(loop_: _Loop, values: dict[Hashable, Any]) -> None:
     """Let nobody change a container that is made anew in each iteration while another name leads to the first one."""
     for key in loop_.shared:
@@ -182,24 +196,6 @@ def _freeze_shared(loop_: _Loop, values: dict[Hashable, Any]) -> None:
             for container in mutable_containers(values[key]):
                 if id(container) not in mine and not loop_.recorder.identities.is_told(container):
                     loop_.recorder.identities.copy_of(container, mine.values())
-
-
-def _freeze_copies(recorder: Recorder, entry: Any, copy: Any) -> None:
-    """Freeze the containers of two values that are not the same in both."""
-    first, second = ({id(c): c for c in mutable_containers(value)} for value in (entry, copy))
-    for key in first.keys() - second.keys():
-        recorder.identities.freeze(first[key])
-    for key in second.keys() - first.keys():
-        if not recorder.identities.is_told(second[key]):
-            recorder.identities.copy_of(second[key], first.values())
-
-
-def _remember_copies(recorder: Recorder, arm: Arm, result: Any, last: Any) -> None:
-    """Remember which objects from before the loop the containers behind it may be."""
-    older = {id(container): container for container in mutable_containers(last) if arm.is_older(container)}
-    for container in mutable_containers(result) if older else ():
-        if not arm.is_older(container) and not recorder.identities.is_told(container):
-            recorder.identities.copy_of(container, older.values())
 
 
 def _settle(
@@ -274,6 +270,8 @@ def _joined(
     for place in loop_.places.values():
         recorder.relied.add(place)  # without an iteration it is left as it was
     stays = _staying(recorder, inputs, left)
+    if any(isinstance(state, (Tree, Listed)) for state in loop_.state.values()):
+        arm.look()
     met: list[Met] = []
     for key, state in loop_.state.items():
         if is_stale(state):
@@ -287,9 +285,9 @@ def _joined(
             leave(recorder, loop_.places[key], result)
             met.append((result, entry, left[key]))
             if key in loop_.shared and isinstance(state, (Tree, Listed)):
-                _freeze_copies(recorder, entry, result)
+                freeze_copies(recorder, entry, result)
             if made_anew:
-                _remember_copies(recorder, arm, result, left[key])
+                remember_copies(recorder, arm.is_older, result, left[key])
     exit: Exit = build(loop_.exit, lambda _: next(values))
     at_the_end = contextlib.nullcontext, functools.partial(recorder.resume, arm.region)
     rule_out(recorder, exit, (NO_EXIT, _final(arm.exit)), met, at_the_end)

@@ -25,7 +25,7 @@ from stillgraph.trace.control_flow.joined.unjoined import is_lost, lost
 from stillgraph.trace.control_flow.loop_state import Fixed, Listed, Slot, State, Tree, build, leaves_of, slots_of
 from stillgraph.trace.control_flow.region_interface import leaf_node, unify_captures
 from stillgraph.trace.control_flow.staging import Block, bind_outputs, carried, close_arms, give_outputs
-from stillgraph.trace.control_flow.widening import widen
+from stillgraph.trace.control_flow.widening import telling_entry, widen
 from stillgraph.trace.graph.recorder import Recorder
 from stillgraph.trace.graph.region import Region
 from stillgraph.trace.heap.exits import Exit
@@ -81,6 +81,10 @@ class Attempt:
         """Whether its handler comes before those around it, whatever its body raises in the run: it is staged then."""
         return BaseException in self.kinds
 
+    def is_older(self, value: Any) -> bool:
+        """Whether a mutable object was there before the body."""
+        return self.older is not None and self.older.holds_mutable(value)
+
     def require_begun(self) -> None:
         """See that something is handed over before a region does something that hands over by itself."""
         if self.staged and not self.begins and id(self.recorder.region) not in self.handed:
@@ -122,8 +126,10 @@ class Attempt:
         leaves: list[tuple[Slot, Any]] = []
         self.shared |= keys_of_shared(self.places, values)
         for key, value in values.items():
-            state = self._widened(key, value)
+            state, place = self._widened(key, value), self.places[key]
             if isinstance(state, (Tree, Listed)):
+                if key in self.shared and not isinstance(place, ContentsPlace):
+                    state = telling_entry(state, str(place))
                 self.recorder.identities.take_apart(mutable_containers(value))
             self.settled = self.settled and state is self.states[key]
             self.states[key] = state
@@ -224,7 +230,8 @@ def stage(
         JoinFailure: a place changes its kind within the body.
     """
     mark = recorder.symbolic.mark
-    attempt.joiner = Joiner(recorder, mark, allow_unjoined=False, when=("before the try", "in it"))
+    when = "before the try", "in it"
+    attempt.joiner = Joiner(recorder, mark, allow_unjoined=False, is_older=attempt.is_older, when=when)
     attempt.passing = [place for place in (*variables, *dropped) if isinstance(place, PassingPlace)]
     for place in (*variables, *dropped):
         if isinstance(place, PassingPlace):

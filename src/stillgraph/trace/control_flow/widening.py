@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 from stillgraph.program.constants import MOST_ENTRIES, Known, is_table, united
 from stillgraph.program.outputs import has_table
@@ -44,6 +44,7 @@ from stillgraph.trace.control_flow.loop_state import (
     like,
     never_read,
     slots_of,
+    tells,
     tree_of,
 )
 from stillgraph.trace.control_flow.spreads import only_if
@@ -59,6 +60,8 @@ from stillgraph.trace.values.numbers import OfComplex
 from stillgraph.trace.values.several import known_in
 from stillgraph.trace.values.text import StagedText
 from stillgraph.trace.values.texts_of_paths import beside_text, joined_texts, text_type
+
+C = TypeVar("C", bound=Tree | Listed)
 
 
 def widen(joiner: Joiner, state: State, after: Any, place: str) -> State:
@@ -118,7 +121,8 @@ def _unfix(joiner: Joiner, before: Any, after: Any, place: str) -> State:
         if before is MISSING and place == str(joiner.at) and not has_leaf(after, view):
             raise JoinFailure("SG204", f"{describe(after)} on one path only")  # what tells whether the loop ran?
         children = tuple(Fixed(before if before is DEAD or has_leaf(c, view) else DEAD) for c in parts.children)
-        return _widen_children(joiner, Tree(parts, children), after, place)
+        kept = None if isinstance(after, _NO_OBJECTS) else Kept(before, (), joiner.recorder)
+        return _widen_children(joiner, Tree(parts, children, kept), after, place)
     if before is DEAD:
         return Fixed(after)
     mine = split(before)
@@ -127,7 +131,11 @@ def _unfix(joiner: Joiner, before: Any, after: Any, place: str) -> State:
     if mine is None or parts is None:
         name, (first, then) = quoted(joiner.named(place)), joiner.when
         raise JoinFailure("SG203", f"{name} is {describe(before)} {first} and {describe(after)} {then}")
-    state = replace(tree_of(before, mine), kept=_kept(joiner, before, place))
+    state = tree_of(before, mine)
+    if not isinstance(before, _NO_OBJECTS):
+        state = replace(state, kept=Kept(before, (), joiner.recorder))
+    if joiner.recorder.is_outer(before) or joiner.recorder.identities.is_told(before):
+        state = telling_entry(state, place)
     return _widen_children(joiner, state, after, place)
 
 
@@ -136,12 +144,27 @@ def _seen(joiner: Joiner, after: Any) -> Parts | None:
     return complex_parts(after) if type(after) is complex else joiner.views[1](after)
 
 
-def _kept(joiner: Joiner, before: Any, place: str) -> Kept | None:
-    identities = joiner.recorder.identities
-    known = joiner.recorder.is_outer(before) or id(before) in identities.origins
-    if isinstance(before, (Exit, Entry, complex, OfComplex)) or not known:
-        return None
-    return Kept(before, Slot(NumberType(bool), True, place), joiner.recorder)
+def telling_entry(state: C, place: str) -> C:
+    """A state with a leaf that tells whether a place still holds the object that it held before the loop."""
+    kept = state.kept
+    if kept is None or is_empty(kept.entry) or kept.knows(kept.entry):
+        return state
+    slot = Slot(NumberType(bool), True, place)
+    return replace(state, kept=replace(kept, slots=((kept.entry, slot), *kept.slots)))
+
+
+def _telling(joiner: Joiner, state: C, after: Any, place: str) -> C:
+    """A state with leaves that tell whether a place holds the objects from before the loop that an iteration left."""
+    kept = state.kept
+    if kept is None or isinstance(after, _NO_OBJECTS):
+        return state
+    found = [after] if joiner.is_older(after) else joiner.recorder.identities.may_be(after)
+    new = [each for each in found if joiner.is_older(each) and each is not kept.entry and not kept.knows(each)]
+    slots = ((each, Slot(NumberType(bool), False, place)) for each in new)
+    return replace(state, kept=replace(kept, slots=(*kept.slots, *slots))) if new else state
+
+
+_NO_OBJECTS = (Exit, Entry, complex, OfComplex)
 
 
 def _table(before: Any, after: Any) -> TableType | None:
@@ -167,8 +190,9 @@ def _without_value(joiner: Joiner, state: Tree, place: str) -> Tree:
 
 
 def _widen_children(joiner: Joiner, state: Tree, after: Any, place: str) -> State:
-    if after is MISSING and slots_of(state) and state.kept is None:
+    if after is MISSING and slots_of(state) and (not tells(state) or is_empty(entry_of(state))):
         return _without_value(joiner, state, place)
+    state = _telling(joiner, state, after, place)
     parts = _seen(joiner, after)
     if parts is not None and wants_columns(replace(state.parts, children=_shown(state)), parts, in_loop=True):
         return _widen_list(joiner, _listed(joiner, state, parts, place), after, place)
@@ -243,6 +267,7 @@ def _listed(joiner: Joiner, state: Tree, after: Parts, place: str) -> Listed:
 
 
 def _widen_list(joiner: Joiner, state: Listed, after: Any, place: str) -> State:
+    state = _telling(joiner, state, after, place)
     parts = joiner.views[1](after)
     if parts is None or parts.type is not state.kind:
         raise JoinFailure("SG203", f"{quoted(joiner.named(place))} is {describe(after)} {joiner.when[1]}")

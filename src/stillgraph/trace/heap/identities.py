@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import collections
-from collections.abc import Callable, Iterable
+import contextlib
+import itertools
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +22,16 @@ class Origin:
     left: Any
     right: Any
     older: tuple[bool, bool]  # whether the left, and the right, was there before
+
+
+def _sides(origin: Origin, before: tuple[tuple[Any, bool], ...] = ()) -> Iterator[tuple[Any, Any]]:
+    """The containers from before that a joined one may be, each with the flags, and what they are where it is that."""
+    for side, holds, older in zip((origin.left, origin.right), (True, False), origin.older):
+        conditions = (*before, (origin.flag, holds))
+        if isinstance(side, Origin):
+            yield from _sides(side, conditions)
+        elif older:
+            yield conditions, side
 
 
 AMBIGUOUS = "Assign to local variables inside the branch or loop, and store or change them afterwards."  # a hint
@@ -46,14 +58,15 @@ class Identities:
         self.frozen: dict[int, Any] = {}
         self.copies: dict[int, tuple[Any, dict[int, Any]]] = {}
         self.repeated: dict[int, Any] = {}
+        self._changing: dict[int, Any] = {}
         self._sides: dict[int, Any] = {}  # what the joined containers stand for
-        self._met: dict[int, tuple[Any, tuple[Any, Any]]] = {}  # a joined container, and what each path has for it
+        self._met: dict[int, tuple[Any, tuple[Any, ...]]] = {}  # a joined container, and what each path has for it
         self._apart: dict[int, Any] = {}  # of what loops and handlers have made others
         self._kept: dict[int, Any] = {}  # objects of a path that lists of unknown length hold as they are
         self._places: dict[int, Any] = {}  # where the capture was when it made a copy
 
     def stands_for(self, origin: Origin) -> None:
-        """Remember a joined container: from now on neither it nor what it stands for may be changed."""
+        """Remember a joined container: who changes it, or what it stands for, changes all of them."""
         self.origins[id(origin.joined)] = origin
         sides = [origin]
         for each in sides:
@@ -72,11 +85,50 @@ class Identities:
 
     def is_ambiguous(self, target: Any) -> bool:
         """Whether a container has two names on one path, and only one on the other."""
-        if id(target) in self.origins or id(target) in self._sides:
+        if not self.is_changing(target) and self.may_be_others(target):
             return True
         return id(target) in self.frozen or any(
             each in self.frozen or each in self._kept for each in self.met_by(id(target))
         )
+
+    def may_be_others(self, target: Any) -> bool:
+        """Whether a flag tells whether a container is another one that the capture knows."""
+        return id(target) in self.origins or id(target) in self._sides
+
+    @contextlib.contextmanager
+    def changing(self, target: Any) -> Iterator[None]:
+        """While a container is changed, of which the caller changes the `counterparts` afterwards."""
+        self._changing[id(target)] = target
+        try:
+            yield
+        finally:
+            del self._changing[id(target)]
+
+    def is_changing(self, target: Any) -> bool:
+        """Whether somebody will change the `counterparts` of a container, too."""
+        return id(target) in self._changing
+
+    def may_be(self, value: Any) -> list[Any]:
+        """The objects from before that a flag tells a container to be, or itself where there is no flag."""
+        origin = self.origins.get(id(value))
+        return [value] if origin is None else [side for _, side in _sides(origin)]
+
+    def counterparts(self, target: Any) -> Iterator[tuple[tuple[tuple[Any, bool], ...], Any]]:
+        """The other containers that a container may be, each with the flags, and what they are where it is that one."""
+        for origin in [*self.origins.values()]:
+            for conditions, side in _sides(origin):
+                if (target is side or target is origin.joined) and side is not origin.joined:
+                    yield conditions, side if target is origin.joined else origin.joined
+
+    @property
+    def count(self) -> int:
+        """How many containers have been joined of which a flag tells what they stand for."""
+        return len(self.origins)
+
+    def of_the_first(self, count: int, is_known: Callable[[Any], bool]) -> list[Any]:
+        """These containers, as many as there were then, and what they may be, as far as their flags are known."""
+        first = [each for each in itertools.islice(self.origins.values(), count) if is_known(each.flag)]
+        return [each for origin in first for each in (origin.joined, *(side for _, side in _sides(origin)))]
 
     def is_told(self, container: Any) -> bool:
         """Whether a flag tells what a container stands for, so that it is a copy of nothing."""
@@ -114,9 +166,9 @@ class Identities:
         """Remember an object of a path that a list of unknown length holds as it is: joins make another of it."""
         self._kept[id(value)] = value
 
-    def meet(self, joined: Any, left: Any, right: Any) -> None:
+    def meet(self, joined: Any, *sides: Any) -> None:
         """Remember of what a container was joined: what is found out about these holds for it too."""
-        self._met[id(joined)] = joined, (left, right)
+        self._met[id(joined)] = joined, sides
         if self.place is not None:
             self._places.setdefault(id(joined), self.place())
 

@@ -127,8 +127,10 @@ class JoinedContainers:
     def _stood_for(self, value: Any, side: int, place: str) -> Stood | None:
         """What a container that a path left stands for: an object from before the two, or one by the path's own flag.
 
-        None is for a container that was certainly made on the path.
+        None is for a container that was certainly made on the path, and for a place without one.
         """
+        if is_empty(value):
+            return None
         origin = value if isinstance(value, Origin) else self._recorder.identities.origins.get(id(value))
         if origin is not value and (self.is_older(value) or self.is_from_before(value)):
             return lambda joined, outs: value
