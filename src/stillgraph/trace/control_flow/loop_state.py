@@ -217,7 +217,7 @@ def leaves_of(state: State, value: Any, view: View) -> list[tuple[Slot, Any]]:
         return [(state, value)]
     if isinstance(state, (Tree, Listed)):
         if value is DEAD or (value is MISSING and (not tells(state) or is_empty(entry_of(state)))):
-            flags = () if state.kept is None or value is DEAD else {slot for _, slot in state.kept.slots}
+            flags = () if state.kept is None else {slot for _, slot in state.kept.slots}  # the run computes with them
             return [(slot, False if slot in flags else value) for slot in slots_of(state)]
         parts = view(value)
         assert parts is not None

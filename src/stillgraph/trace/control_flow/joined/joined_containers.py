@@ -140,7 +140,7 @@ class JoinedContainers:
         left, right = (self._inside(v, side, place) if old else None for v, old in zip(held, origin.older))
         if left is None and right is None:
             return None
-        here, there = (DEAD, origin.flag) if side else (origin.flag, DEAD)
+        here, there = (False, origin.flag) if side else (origin.flag, False)  # not nothing: the run computes with it
         flag = self._leaves.add(here, there, NumberType(bool), place)
         return lambda joined, outs: _origin(joined, outs[flag], held, (left, right), outs)
 
