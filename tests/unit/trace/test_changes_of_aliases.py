@@ -106,18 +106,9 @@ def its_own_name_is_rebound(x: Tensor, a: list[Any], b: list[Any]) -> Any:
 @pytest.mark.parametrize("front_end", ["source", "bytecode"])
 @pytest.mark.parametrize(
     "function",
-    [
-        *(
-            chosen,
-            chosen_or_new,
-            changed_by_its_own_name,
-            its_own_name_is_rebound,
-            chosen_twice,
-            chosen_and_changed_in_an_arm,
-        ),
-        *(chosen_and_changed_in_a_loop, bracketed, popped),
-    ],
-)
+    [chosen, chosen_or_new, changed_by_its_own_name, its_own_name_is_rebound, chosen_twice,
+     chosen_and_changed_in_an_arm, chosen_and_changed_in_a_loop, bracketed, popped],
+)  # fmt: skip
 def test_lists(function: Any, front_end: str) -> None:
     with through_bytecode() if front_end == "bytecode" else contextlib.nullcontext():
         check(function)
@@ -327,6 +318,19 @@ def two_names_before_a_loop(x: Tensor, a: list[Any], b: list[Any]) -> Any:
     return one, other, one is other
 
 
+def left_by_a_loop_in_a_loop(x: Tensor, a: list[Any], b: list[Any]) -> Any:
+    """The inner loop need not run: what its flags are is then asked on a path that has none."""
+    one: list[Any] = []
+    other = one
+    while x.sum() < 4:
+        x, inner = x + 1, x
+        while inner.sum() < 3:
+            inner, other = inner + 1, [inner[0]]
+    while x.sum() < 7:
+        x, other = x + 1, [x[1]]
+    return one, other, one is other
+
+
 def two_attributes_before_a_loop(x: Tensor, a: list[Any], b: list[Any]) -> Any:
     holder = SimpleNamespace(one=[x[0]])
     holder.other = holder.one
@@ -340,8 +344,10 @@ def two_attributes_before_a_loop(x: Tensor, a: list[Any], b: list[Any]) -> Any:
 
 @pytest.mark.parametrize("front_end", ["source", "bytecode"])
 @pytest.mark.parametrize(
-    "function", [put_into_a_handler, left_to_a_handler, two_names_before_a_loop, two_attributes_before_a_loop]
-)
+    "function",
+    [put_into_a_handler, left_to_a_handler, two_names_before_a_loop, left_by_a_loop_in_a_loop,
+     two_attributes_before_a_loop],
+)  # fmt: skip
 def test_handlers_and_two_names(function: Any, front_end: str) -> None:
     with through_bytecode() if front_end == "bytecode" else contextlib.nullcontext():
         check(function)
@@ -350,7 +356,7 @@ def test_handlers_and_two_names(function: Any, front_end: str) -> None:
 def partly_changed(x: Tensor, one: set[Any], other: set[Any]) -> Any:
     held = one if x[0] > 0 else other
     try:
-        held.update([5, []])  # type: ignore[list-item]  # which fails when it has added the first
+        held.update([5, []])  # type: ignore[list-item]  # no key: it fails when 5 has been added
     except TypeError:
         x = -x
     return x, 5 in one

@@ -118,7 +118,7 @@ def _follow(capture: Session, changed: Any, known: tuple[Any, ...], told: dict[i
         capture: the session.
         changed: the container.
         known: those that have its contents already.
-        told: what the flags are, by their ids, where this is done.
+        told: what the flags are, by their ids, where this is done; the origins keep the flags.
     """
     for conditions, other in [*capture.identities.counterparts(changed)]:
         if not all(isinstance(flag, StagedNumber) for flag, _ in conditions):

@@ -31,7 +31,7 @@ from stillgraph.trace.control_flow.staging import branch
 from stillgraph.trace.fakes.node_naming import is_autograd_function
 from stillgraph.trace.fakes.symbolic import DATA_DEPENDENT
 from stillgraph.trace.heap.exits import Exit, Return
-from stillgraph.trace.heap.places import MISSING, Place
+from stillgraph.trace.heap.places import MISSING, Place, variable_of
 from stillgraph.trace.torch_rules.call_results import has_staged
 from stillgraph.trace.torch_rules.given import leaves_given
 from stillgraph.trace.torch_rules.number_results import refuse_mixed
@@ -351,6 +351,6 @@ class BothSides(Narrowing):
     @staticmethod
     def _side(value: Unjoined, side: Any, block: Callable[[Any], Any]) -> Any:
         if side is MISSING:
-            name = alternatives(value).place.partition("[")[0]
+            name = variable_of(alternatives(value).place)
             raise UnboundLocalError(f"cannot access local variable '{name}' where it is not associated with a value")
         return block(side)

@@ -13,7 +13,7 @@ from stillgraph.trace.graph.node_arguments import as_argument
 from stillgraph.trace.graph.recorder import Recorder
 from stillgraph.trace.graph.region import Region
 from stillgraph.trace.graph.texts import text_of, texts_of
-from stillgraph.trace.heap.places import MISSING
+from stillgraph.trace.heap.places import MISSING, variable_of
 from stillgraph.trace.values.lists import Alike, Entries, Items
 from stillgraph.trace.values.numbers import is_number
 
@@ -29,8 +29,7 @@ def leaf_node(recorder: Recorder, value: Any, type_: Type, name: str) -> Any:
     if value is None:
         return None
     if value is MISSING:
-        variable = name.partition("[")[0]  # of which the leaf is an element
-        return recorder.emit("call_function", unbound, (variable,), {})
+        return recorder.emit("call_function", unbound, (variable_of(name),), {})
     if isinstance(type_, ListType) and isinstance(value, Items):
         cells = (
             leaf_node(recorder, item, type_ if index in value.spread else type_.element, name)

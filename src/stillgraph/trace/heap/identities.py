@@ -24,12 +24,15 @@ class Origin:
     older: tuple[bool, bool]  # whether the left, and the right, was there before
 
 
-def _sides(origin: Origin, before: tuple[tuple[Any, bool], ...] = ()) -> Iterator[tuple[Any, Any]]:
+Conditions = tuple[tuple[Any, bool], ...]  # flags, each with what it is
+
+
+def _told(origin: Origin, before: Conditions = ()) -> Iterator[tuple[Conditions, Any]]:
     """The containers from before that a joined one may be, each with the flags, and what they are where it is that."""
     for side, holds, older in zip((origin.left, origin.right), (True, False), origin.older):
         conditions = (*before, (origin.flag, holds))
         if isinstance(side, Origin):
-            yield from _sides(side, conditions)
+            yield from _told(side, conditions)
         elif older:
             yield conditions, side
 
@@ -58,7 +61,7 @@ class Identities:
         self.frozen: dict[int, Any] = {}
         self.copies: dict[int, tuple[Any, dict[int, Any]]] = {}
         self.repeated: dict[int, Any] = {}
-        self._changing: dict[int, Any] = {}
+        self._changing: dict[int, Any] = {}  # of which `changing` is open: whoever opened it changes the others
         self._sides: dict[int, Any] = {}  # what the joined containers stand for
         self._met: dict[int, tuple[Any, tuple[Any, ...]]] = {}  # a joined container, and what each path has for it
         self._apart: dict[int, Any] = {}  # of what loops and handlers have made others
@@ -111,12 +114,12 @@ class Identities:
     def may_be(self, value: Any) -> list[Any]:
         """The objects from before that a flag tells a container to be, or itself where there is no flag."""
         origin = self.origins.get(id(value))
-        return [value] if origin is None else [side for _, side in _sides(origin)]
+        return [value] if origin is None else [side for _, side in _told(origin)]
 
-    def counterparts(self, target: Any) -> Iterator[tuple[tuple[tuple[Any, bool], ...], Any]]:
+    def counterparts(self, target: Any) -> Iterator[tuple[Conditions, Any]]:
         """The other containers that a container may be, each with the flags, and what they are where it is that one."""
         for origin in [*self.origins.values()]:
-            for conditions, side in _sides(origin):
+            for conditions, side in _told(origin):
                 if (target is side or target is origin.joined) and side is not origin.joined:
                     yield conditions, side if target is origin.joined else origin.joined
 
@@ -128,7 +131,7 @@ class Identities:
     def of_the_first(self, count: int, is_known: Callable[[Any], bool]) -> list[Any]:
         """These containers, as many as there were then, and what they may be, as far as their flags are known."""
         first = [each for each in itertools.islice(self.origins.values(), count) if is_known(each.flag)]
-        return [each for origin in first for each in (origin.joined, *(side for _, side in _sides(origin)))]
+        return [each for origin in first for each in (origin.joined, *(side for _, side in _told(origin)))]
 
     def is_told(self, container: Any) -> bool:
         """Whether a flag tells what a container stands for, so that it is a copy of nothing."""

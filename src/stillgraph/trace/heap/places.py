@@ -37,6 +37,12 @@ MISSING = _Missing()
 COMPUTED_ONCE = (functools.cached_property, lazy_property)
 """Descriptors that compute an attribute which the object has from then on, in its ``__dict__``."""
 
+
+def variable_of(place: str) -> str:
+    """The variable whose value is, or has as an element, what stands in a place, given what messages call that."""
+    return place.partition("[")[0]
+
+
 births = itertools.count()
 """Tells which of two came first: a `Variable`, or an arm."""
 
