@@ -125,7 +125,8 @@ def check(function: Any) -> None:
             args = torch.tensor(point), [torch.tensor(5.0)], [torch.tensor(7.0), torch.tensor(8.0)]
             try:
                 given = called(*args)
-                same = [[each is mine for mine in args] for each in given if isinstance(each, list)]
+                lists = [each for each in given if isinstance(each, list)]
+                same = [[each is other for other in (*args, *lists)] for each in lists]
                 outcomes.append((given, args, same))
             except UnboundLocalError as error:
                 outcomes.append((str(error), args, None))
@@ -318,19 +319,6 @@ def two_names_before_a_loop(x: Tensor, a: list[Any], b: list[Any]) -> Any:
     return one, other, one is other
 
 
-def left_by_a_loop_in_a_loop(x: Tensor, a: list[Any], b: list[Any]) -> Any:
-    """The inner loop need not run: what its flags are is then asked on a path that has none."""
-    one: list[Any] = []
-    other = one
-    while x.sum() < 4:
-        x, inner = x + 1, x
-        while inner.sum() < 3:
-            inner, other = inner + 1, [inner[0]]
-    while x.sum() < 7:
-        x, other = x + 1, [x[1]]
-    return one, other, one is other
-
-
 def two_attributes_before_a_loop(x: Tensor, a: list[Any], b: list[Any]) -> Any:
     holder = SimpleNamespace(one=[x[0]])
     holder.other = holder.one
@@ -344,10 +332,8 @@ def two_attributes_before_a_loop(x: Tensor, a: list[Any], b: list[Any]) -> Any:
 
 @pytest.mark.parametrize("front_end", ["source", "bytecode"])
 @pytest.mark.parametrize(
-    "function",
-    [put_into_a_handler, left_to_a_handler, two_names_before_a_loop, left_by_a_loop_in_a_loop,
-     two_attributes_before_a_loop],
-)  # fmt: skip
+    "function", [put_into_a_handler, left_to_a_handler, two_names_before_a_loop, two_attributes_before_a_loop]
+)
 def test_handlers_and_two_names(function: Any, front_end: str) -> None:
     with through_bytecode() if front_end == "bytecode" else contextlib.nullcontext():
         check(function)
