@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections import deque
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -69,6 +70,8 @@ def children(value: Any) -> list[tuple[str, Any]] | None:
         return [(f".{name}", getattr(value, name)) for name in value._fields]
     if isinstance(value, (list, tuple)):
         return [(f"[{i}]", element) for i, element in enumerate(value)]
+    if isinstance(value, deque):
+        return [(".maxlen", value.maxlen), *((f"[{i}]", element) for i, element in enumerate(value))]
     if isinstance(value, Mapping):
         return [(f"[{key!r}]", element) for key, element in value.items()]
     if dataclasses.is_dataclass(value) and not isinstance(value, type):

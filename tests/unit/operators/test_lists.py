@@ -482,14 +482,6 @@ def called_with_all(x: Tensor) -> Any:
     return torch.add(*powers(x))
 
 
-def full_deque(x: Tensor) -> Any:
-    last: collections.deque[Tensor] = collections.deque(maxlen=3)
-    while x.abs().max() < 4:
-        x = x * 2
-        last.append(x)
-    return list(last)
-
-
 def as_a_key(x: Tensor) -> Any:
     return {tuple(powers(x)): 1}
 
@@ -531,7 +523,6 @@ def in_torch(x: Tensor) -> Any:
         (changes_an_element, "SG305"),
         (changes_what_was_appended, "SG305"),
         (called_with_all, "SG210"),
-        (full_deque, "SG210"),
         (as_a_key, "SG210"),
         (in_torch, "SG210"),
         (printed_tuples, "SG210"),

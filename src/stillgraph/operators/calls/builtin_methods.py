@@ -39,7 +39,6 @@ from stillgraph.operators.torch.plain_arguments import is_torch_builtin
 from stillgraph.trace.capture.session import Session
 from stillgraph.trace.code.frames import here
 from stillgraph.trace.control_flow.narrowing import is_optional
-from stillgraph.trace.control_flow.unknown import refuse_unknown
 from stillgraph.trace.effects import context_variables
 from stillgraph.trace.effects.locks import WRITTEN_IN_C
 from stillgraph.trace.guards.one_object import is_told_by_identity
@@ -94,8 +93,6 @@ def _of_elements(capture: Session, method: Method, args: Args, kwargs: Keywords)
     looked_up = is_plain and bool(args) and _decided_in_the_run(name, args[0], receiver)
     if looked_up or (lists.is_spread(receiver) and name not in lists.SAFE_METHODS):
         return lists.call_method(capture, receiver, name, args, kwargs)
-    if isinstance(receiver, collections.deque) and receiver.maxlen is not None and lists.is_spread(receiver):
-        raise refuse_unknown("SG210", "a deque with a maximal length that only the run fills", receiver)
     if not isinstance(receiver, CONTAINERS):
         return _of_no_container(capture, method, args, kwargs)
     if name in ("extend", "extendleft"):
@@ -250,6 +247,13 @@ def _append(capture: Session, method: Method, args: Args, kwargs: Keywords) -> A
     return ANOTHER
 
 
+def _put_into_deque(capture: Session, method: Method, args: Args, kwargs: Keywords) -> Any:
+    if not takes_one(args, kwargs) or not lists.is_spread(method.__self__):
+        return ANOTHER
+    lists.put_into_deque(capture, method.__self__, args[0], at_left=method.__name__ == "appendleft")
+    return None
+
+
 def _promote(capture: Session, method: Method, args: Args, kwargs: Keywords) -> Any:
     for key, value in {**dict(*args), **kwargs}.items() if all(isinstance(a, dict) for a in args) else ():
         promote_item(capture, method.__self__, key, value)
@@ -347,6 +351,7 @@ _STEPS: tuple[Step, ...] = (
     Step(list, _names("append"), _append),
     Step(dict, _names("update"), _promote),
     Step(CONTAINERS, frozenset(MUTATORS), _note),
+    Step(collections.deque, _names("append appendleft"), _put_into_deque),
     Step(CONTAINERS, None, _take),  # before the container is asked: what is drawn from may change it
     Step(CONTAINERS, _names("count index remove"), _look_through),
     Step(_OF_ELEMENTS, _names("count index remove"), _search),

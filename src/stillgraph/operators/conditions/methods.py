@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable
 from types import FunctionType
 from typing import Any
@@ -14,8 +14,10 @@ from stillgraph.core.files import is_ours, is_standard_library, is_torch
 from stillgraph.core.lookup import class_member, of_class, own_attributes
 from stillgraph.operators.dispatch import call, not_
 from stillgraph.operators.elements.indices import counted
+from stillgraph.polyfills.deques import OPERATORS
 from stillgraph.trace.capture.session import session
 from stillgraph.trace.control_flow.joined.unjoined import Unjoined
+from stillgraph.trace.control_flow.spreads import is_spread
 from stillgraph.trace.values.entries import container_of, refuse_operator
 from stillgraph.trace.values.number_operands import base_value
 from stillgraph.trace.values.numbers import Staged, StagedNumber, by_method, kind_of
@@ -63,7 +65,7 @@ def binary(symbol: str, plain: Callable[[Any, Any], Any]) -> Callable[[Any, Any]
             return plain(left, right)
         if symbol == "*":
             left, right = counted(capture, left, right)
-        mine, other = method_of(left, name) or _of_counter(left, right, name), method_of(right, reflected)
+        mine, other = method_of(left, name) or _in_python(left, right, name), method_of(right, reflected)
         if (mine is None and other is None) or (symbol == "%" and isinstance(left, (str, bytes))):
             refuse_operator(symbol, left, right)
             return plain(left, right)
@@ -72,8 +74,10 @@ def binary(symbol: str, plain: Callable[[Any, Any], Any]) -> Callable[[Any, Any]
     return apply
 
 
-def _of_counter(left: Any, right: Any, name: str) -> FunctionType | None:
-    """Python's own method of a ``Counter``, to be followed where only the run knows what is counted."""
+def _in_python(left: Any, right: Any, name: str) -> FunctionType | None:
+    """What is followed in place of C: a `Counter` or `deque` of which only the run knows the contents."""
+    if isinstance(left, deque) and left.maxlen is not None and any(map(is_spread, (left, right))):
+        return OPERATORS.get(name) if name != "__add__" or isinstance(right, deque) else None
     counters = isinstance(left, Counter) and isinstance(right, Counter)
     method = class_member(type(left), name) if counters and (container_of(left) or container_of(right)) else None
     return method if isinstance(method, FunctionType) else None

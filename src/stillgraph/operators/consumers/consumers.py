@@ -120,12 +120,10 @@ def _append(target: Any, value: Any) -> None:
     list.append(target, value)
 
 
-def _put_into_deque(put: Callable[[Any, Any], None]) -> Callable[[Any, Any], None]:
+def _put_into_deque(at_left: bool) -> Callable[[Any, Any], None]:
     def step(target: Any, value: Any) -> None:
         note_contents(target, method=("append", (value,)))
-        if target.maxlen is not None and lists.is_spread(target):
-            raise refuse_unknown("SG210", "a deque with a maximal length that only the run fills", target)
-        put(target, value)
+        lists.put_into_deque(capturing(), target, value, at_left=at_left)
 
     return step
 
@@ -162,9 +160,9 @@ def _put_pair(target: Any, pair: Any) -> None:
 _STEPS: dict[tuple[type, str], Callable[[Any, Any], None]] = {
     (list, "extend"): _append,
     (list, "__iadd__"): _append,
-    (collections.deque, "extend"): _put_into_deque(collections.deque.append),
-    (collections.deque, "__iadd__"): _put_into_deque(collections.deque.append),
-    (collections.deque, "extendleft"): _put_into_deque(collections.deque.appendleft),
+    (collections.deque, "extend"): _put_into_deque(at_left=False),
+    (collections.deque, "__iadd__"): _put_into_deque(at_left=False),
+    (collections.deque, "extendleft"): _put_into_deque(at_left=True),
     (set, "update"): _put_into_set,
     (set, "difference_update"): _by_entry_method("discard"),
     (dict, "update"): _put_pair,
@@ -255,8 +253,10 @@ def _may_lead_to(iterable: Any, target: Any) -> bool:
 def _has_to_loop(target: Any, iterable: Any) -> bool:
     if isinstance(target, dict) and hasattr(type(iterable), "keys"):
         return False  # a mapping is asked for what it has by each key
-    if isinstance(target, (set, dict)) and lists.is_spread(iterable):
+    if isinstance(target, (set, dict, collections.deque)) and lists.is_spread(iterable):
         return True  # these have no place for what stands for several elements
+    if isinstance(target, collections.deque) and target.maxlen is not None and lists.is_spread(target):
+        return True  # as above, where it drops some
     return is_looped_over(iterable)
 
 
@@ -269,7 +269,9 @@ def made(kind: type, args: tuple[Any, ...], kwargs: dict[str, Any], *, apart: bo
         counter = collections.Counter[Any]()
         call(collections.Counter.update, counter, *args, **kwargs)
         return counter
-    name = _MADE_BY.get(kind)
+    name, capture = _MADE_BY.get(kind), session()
+    if kind is collections.deque and capture is not None and (len(args) > 1 or "maxlen" in kwargs):
+        capture.unseen.follow_all()  # Python's own ``+`` would count what stands for several elements as one
     if name is None or not args:
         return None
     is_dict = issubclass(kind, dict)

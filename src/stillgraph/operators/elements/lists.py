@@ -211,6 +211,16 @@ def set_known(capture: Session, target: list[Any], index: StagedNumber, value: A
     _become(target, [element_at(capture, spread, position, [each]) for position, each in enumerate(before)])
 
 
+def put_into_deque(capture: Session, target: deque[Any], value: Any, at_left: bool) -> None:
+    """``target.append(value)``, or ``appendleft``; what is too much for its maximal length leaves at the other end."""
+    limit = target.maxlen
+    if limit is None or not is_spread(target):
+        (deque.appendleft if at_left else deque.append)(target, value)
+        return
+    contents = [value, *target] if at_left else [*target, value]
+    _become(target, _cut(capture, contents, slice(limit) if at_left else slice(-limit, None)))
+
+
 def delete_at(capture: Session, target: Any, index: Any) -> None:
     """``del target[index]``, which may be a slice."""
     capture.before_risk()
@@ -241,6 +251,9 @@ def _popleft(capture: Session, target: Any) -> Any:
 
 
 def _insert(capture: Session, target: Any, index: Any, value: Any) -> None:
+    if isinstance(target, deque) and target.maxlen is not None:
+        full = length(capture, target) >= target.maxlen
+        branch(capture, full, lambda: _refuse_full(capture), lambda: None, (), ())
     if type(index) is int and index == 0:
         _become(target, [value, *target])
         return
@@ -271,6 +284,11 @@ def _index(capture: Session, target: Any, value: Any, *bounds: Any) -> Any:
     capture.before_risk()
     sought = _sought(capture, target, value)
     return capture.fresh_result(int, capture.emit("call_method", "index", (*sought, *bounds), {}))
+
+
+def _refuse_full(capture: Session) -> NoReturn:
+    emit_raise(capture, IndexError("deque already at its maximum size"))
+    raise Diverged
 
 
 def _refuse_missing(capture: Session) -> NoReturn:

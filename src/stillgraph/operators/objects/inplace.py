@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from collections import deque
 from collections.abc import Callable
 from types import FunctionType
 from typing import Any
@@ -18,6 +19,8 @@ from stillgraph.operators.objects.stores import refuse_unknown
 from stillgraph.trace.capture.session import session
 from stillgraph.trace.control_flow.joined.unjoined import Unjoined, alternatives
 from stillgraph.trace.control_flow.maybe_number import change_in_place, may_be_number
+from stillgraph.trace.control_flow.spreads import is_spread
+from stillgraph.trace.heap.contents import replace_contents
 from stillgraph.trace.values.arrays import StagedArray, beside_a_tensor, refuse_numbers
 from stillgraph.trace.values.entries import refuse_operator
 from stillgraph.trace.values.numbers import Staged, StagedNumber
@@ -64,14 +67,21 @@ def inplace(symbol: str, left: Any, right: Any) -> Any:
     return change(left, f"__{_INPLACE[symbol].__name__}__", (right,), lambda: _in_c(symbol, left, right))
 
 
+def _is_repeated_anew(left: Any, right: Any) -> bool:
+    """Whether C cannot repeat a list or deque in place: only the run knows how often, or what leaves a full deque."""
+    if type(left) is deque:
+        return left.maxlen is not None and is_spread(left)
+    return type(left) is list and isinstance(right, StagedNumber)
+
+
 def _in_c(symbol: str, left: Any, right: Any) -> Any:
     """``left += right``, where no method of the user's does it."""
     note_contents(left, method=(f"__{_INPLACE[symbol].__name__}__", (right,)))
     capture = session()
     if symbol == "*" and capture is not None:
         left, right = counted(capture, left, right)
-    if symbol == "*" and type(left) is list and isinstance(right, StagedNumber):
-        left[:] = left * right
+    if symbol == "*" and _is_repeated_anew(left, right):
+        replace_contents(left, [*_BINARY[symbol](left, right)])
         return left
     if capture is not None:
         right = capture.iterators.to_draw_from(right)

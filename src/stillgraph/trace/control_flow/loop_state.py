@@ -111,7 +111,7 @@ class Tree:
 class Listed:
     """A list (tuple, deque) whose length changes: all its columns are carried."""
 
-    kind: type
+    parts: Parts  # as it was found
     element: Element
     entry: Any  # the elements before the first iteration, or `DEAD` or `MISSING`
     slots: tuple[Slot, ...]
@@ -178,7 +178,7 @@ def entry_of(state: State) -> Any:
     if isinstance(state, (Tree, Listed)) and state.kept is not None:
         return state.kept.entry
     if isinstance(state, Listed):
-        return state.entry if is_empty(state.entry) else state.kind((*state.begin, *state.entry))
+        return state.entry if is_empty(state.entry) else state.parts.rebuild([*state.begin, *state.entry])
     children = [entry_of(child) for child in state.children]
     nothing = next((each for each in (DEAD, MISSING) if children and all(child is each for child in children)), None)
     return state.parts.rebuild(children) if nothing is None else nothing
@@ -205,7 +205,8 @@ def build(state: State, fill: Callable[[Slot], Any]) -> Any:
     if isinstance(state, Tree):
         value = state.parts.rebuild([build(child, fill) for child in state.children])
     else:
-        value = state.kind([*state.begin, StagedSpread(state.element, tuple(fill(slot) for slot in state.slots))])
+        columns = tuple(fill(slot) for slot in state.slots)
+        value = state.parts.rebuild([*state.begin, StagedSpread(state.element, columns)])
     if state.kept is not None and tells(state):
         state.kept.stands_for(value, [fill(slot) for _, slot in state.kept.slots])
     return value

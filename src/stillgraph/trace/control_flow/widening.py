@@ -258,18 +258,18 @@ def _shown(state: Tree) -> tuple[Any, ...]:
 def _listed(joiner: Joiner, state: Tree, after: Parts, place: str) -> Listed:
     entry = [entry_of(child) for child in state.children]
     if entry and (entry[0] is DEAD or entry[0] is MISSING):
-        return Listed(state.parts.type, joiner.structure(after.children), entry[0], (), kept=state.kept)
+        return Listed(state.parts, joiner.structure(after.children), entry[0], (), kept=state.kept)
     kept = leading(joiner.recorder, entry, after.children)
-    kind, both, named = state.parts.type, (entry[kept:], after.children[kept:]), joiner.named(place)
-    with telling_elements(joiner.recorder, kind, both, joiner.structure, named, joiner.lines):
+    both, named = (entry[kept:], after.children[kept:]), joiner.named(place)
+    with telling_elements(joiner.recorder, state.parts.type, both, joiner.structure, named, joiner.lines):
         element = joiner.structure([*entry[kept:], *after.children[kept:]])
-    return Listed(kind, element, tuple(entry[kept:]), (), tuple(entry[:kept]), state.kept)
+    return Listed(state.parts, element, tuple(entry[kept:]), (), tuple(entry[:kept]), state.kept)
 
 
 def _widen_list(joiner: Joiner, state: Listed, after: Any, place: str) -> State:
     state = _telling(joiner, state, after, place)
     parts = joiner.views[1](after)
-    if parts is None or parts.type is not state.kind:
+    if parts is None or parts.type is not state.parts.type:
         raise JoinFailure("SG203", f"{quoted(joiner.named(place))} is {describe(after)} {joiner.when[1]}")
     state = _beginning_as(joiner, state, parts.children)
     element, carried = state.element, parts.children[len(state.begin) :]

@@ -30,9 +30,7 @@ def wants_columns(left: Parts, right: Parts, in_loop: bool = False) -> bool:
     known = not has_spread((*left.children, *right.children))
     if known and (len(left.children) == len(right.children) or (left.type is tuple and not in_loop)):
         return False
-    if left.type is collections.deque and (left.context, right.context) != (None, None):
-        raise JoinFailure("SG203", "a deque with a maximal length that only the run fills")
-    return True
+    return left.type is not collections.deque or left.context == right.context  # the maximal lengths
 
 
 def leading(recorder: Recorder, left: Sequence[Any], right: Sequence[Any]) -> int:

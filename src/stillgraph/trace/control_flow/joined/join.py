@@ -250,7 +250,7 @@ class Joiner:
         def build(outs: Sequence[Any]) -> Any:
             spread = StagedSpread(element, tuple(outs[index] for index in indices))
             freeze_elements(self.recorder, spread, held, self.is_older)
-            return first.type([*begin, spread])
+            return first.rebuild([*begin, spread])
 
         return self._containers.joined(left, right, place, build)
 
