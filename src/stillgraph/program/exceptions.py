@@ -212,6 +212,19 @@ def held_by(
     return value if position is None else value[position]
 
 
+def message_of(error: BaseException) -> str:
+    """The one argument of a caught exception of which nothing is known: a text, as torch and Python mostly raise it.
+
+    Raises:
+        RuntimeError: it has other arguments. The handler has been captured for a text.
+    """
+    try:
+        return str.__str__(*error.args)
+    except TypeError:
+        held = f"a handler reads the arguments of a {type(error).__name__}"
+        raise RuntimeError(f"{held}: it was captured for one text, and they are {error.args!r}") from error
+
+
 def without_traceback(error: BaseException) -> None:
     """``error.with_traceback(None)``."""
     error.__traceback__ = None

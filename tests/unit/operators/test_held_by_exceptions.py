@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 import stillgraph as sg
+from stillgraph.program.exceptions import message_of
 from tests.cases.compare import assert_same
 from tests.cases.harness import python_module
 from tests.unit.trace.agreement import agree, program_of, refusal
@@ -191,6 +192,41 @@ def test_refused(function: Any) -> None:
     assert refusal(function, CALLS[0]).reason.code == "SG301"
 
 
+def factored(x: Tensor) -> Any:
+    try:
+        return torch.linalg.cholesky(x.diag()).sum()
+    except RuntimeError as error:
+        if "positive" in error.args[0]:
+            return x * len(error.args)
+        raise
+
+
+def factored_or_raised(x: Tensor) -> Any:
+    try:
+        if x.sum() > 7:
+            raise RuntimeError(f"{x.sum():.1f} is too much")
+        return torch.linalg.cholesky(x.diag()).sum()
+    except RuntimeError as error:
+        return error.args[0] + "!", error.args
+
+
+def numbered(x: Tensor) -> Any:
+    try:
+        return 10.0 ** (x.sum() * 100).item()  # of which an OverflowError has a number and a text
+    except ArithmeticError as error:
+        return error.args[0]
+
+
+@pytest.mark.parametrize("function", [factored, factored_or_raised, numbered])
+def test_the_text_of_what_failed(function: Any) -> None:
+    agree(function, *CALLS)
+
+
+def test_arguments_of_what_failed_that_are_no_text() -> None:
+    with pytest.raises(RuntimeError, match="was captured for one text, and they are .34, 'too large'."):
+        message_of(OverflowError(34, "too large"))
+
+
 def by_position(x: Tensor) -> Any:
     try:
         if x.sum() > 3:
@@ -208,6 +244,13 @@ def test_python_source_asks_the_exception(tmp_path: Path) -> None:
     module = python_module(tmp_path / "f.py")
     for x in CALLS:
         assert_same(by_position(x), module.by_position(x))
+
+
+def test_python_source_asks_what_failed(tmp_path: Path) -> None:
+    sg.save(factored, tmp_path / "f.py", args=(CALLS[0],))
+    module = python_module(tmp_path / "f.py")
+    for x in CALLS:
+        assert_same(factored(x), module.factored(x))
 
 
 def test_other_files_say_so(tmp_path: Path) -> None:

@@ -322,6 +322,7 @@ WRITTEN: dict[Any, Callable[[Any, fx.Node], str]] = {
     operations.made: _made,
     exceptions.which: _which,
     exceptions.held_by: _held_by,
+    exceptions.message_of: lambda w, node: f"str.__str__(*{w.value(arguments(node)[0])}.args)",
     operations.taken: _taken,
     operations.repeated: lambda w, node: " * ".join(w.value(each) for each in arguments(node)),
     operations.invoke: _invoke,

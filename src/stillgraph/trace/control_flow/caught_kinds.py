@@ -6,8 +6,8 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from stillgraph.program.exceptions import held_by, which, without_traceback
-from stillgraph.program.types import JoinFailure, Type, join_types
+from stillgraph.program.exceptions import held_by, message_of, which, without_traceback
+from stillgraph.program.types import TEXT, JoinFailure, Type, join_types
 from stillgraph.trace.control_flow.joined.unjoined import Unjoined, is_leaf, lost
 from stillgraph.trace.graph.recorder import Recorder
 from stillgraph.trace.graph.region import Region
@@ -61,6 +61,8 @@ def attribute_of(
 ) -> tuple[Any] | None:
     """What a caught exception has by a name, read in the run; None where some that it may be are not known.
 
+    Where nothing is known of some, and the others have one text as their argument, these have, too: the run checks it.
+
     Args:
         recorder: the capture.
         type_of: the type of a value as seen from behind the ``try``.
@@ -70,7 +72,8 @@ def attribute_of(
     raised = raised_of(error)
     held = [each.held for each in raised]
     if not held or not all(each.exact for each in raised) or any(each is None for each in held):
-        return None
+        are_texts = all(each is None or _is_text(each.args) for each in held)
+        return ((_message(recorder, error),),) if name == "args" and are_texts else None
     kinds = tuple(dict.fromkeys(type(each) for each in held))
     read = functools.partial(_read, recorder, type_of, error, kinds, name)
     if name == "args":
@@ -86,6 +89,14 @@ def attribute_of(
 
 
 _UNKNOWN = JoinFailure("SG301", "what an exception holds is only known at run time")
+
+
+def _is_text(args: tuple[Any, ...]) -> bool:
+    return len(args) == 1 and type(args[0]) in (str, StagedText)
+
+
+def _message(recorder: Recorder, error: Any) -> Any:
+    return define(recorder, TEXT, recorder.emit("call_function", message_of, (error,), {}))
 
 
 def _read(
