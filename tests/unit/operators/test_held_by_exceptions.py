@@ -223,7 +223,7 @@ def test_the_text_of_what_failed(function: Any) -> None:
 
 
 def test_arguments_of_what_failed_that_are_no_text() -> None:
-    with pytest.raises(RuntimeError, match="was captured for one text, and they are .34, 'too large'."):
+    with pytest.raises(RuntimeError, match=r"was captured for one text, and they are .34, 'too large'."):
         message_of(OverflowError(34, "too large"))
 
 
