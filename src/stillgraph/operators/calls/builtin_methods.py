@@ -38,6 +38,7 @@ from stillgraph.operators.torch.functions import apply_function
 from stillgraph.operators.torch.plain_arguments import is_torch_builtin
 from stillgraph.trace.capture.session import Session
 from stillgraph.trace.code.frames import here
+from stillgraph.trace.control_flow.both_sides import require_one_object
 from stillgraph.trace.control_flow.narrowing import is_optional
 from stillgraph.trace.effects import context_variables
 from stillgraph.trace.effects.locks import WRITTEN_IN_C
@@ -281,6 +282,11 @@ def _look_through(capture: Session, method: Method, args: Args, kwargs: Keywords
     return ANOTHER
 
 
+def _ask_for_key(capture: Session, method: Method, args: Args, kwargs: Keywords) -> Any:
+    require_one_object(args[:1])
+    return ANOTHER
+
+
 def _search(capture: Session, method: Method, args: Args, kwargs: Keywords) -> Any:
     if kwargs or not searching.is_searched(method.__self__, args):
         return ANOTHER
@@ -331,6 +337,8 @@ def _names(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
+_BY_KEY = _names("get pop setdefault add discard remove __contains__ __getitem__")
+
 _STEPS: tuple[Step, ...] = (
     Step(object, None, _ask),
     Step(type, _names("__call__"), _of_class),
@@ -353,6 +361,7 @@ _STEPS: tuple[Step, ...] = (
     Step(CONTAINERS, frozenset(MUTATORS), _note),
     Step(collections.deque, _names("append appendleft"), _put_into_deque),
     Step(CONTAINERS, None, _take),  # before the container is asked: what is drawn from may change it
+    Step((dict, set, frozenset), _BY_KEY, _ask_for_key),
     Step(CONTAINERS, _names("count index remove"), _look_through),
     Step(_OF_ELEMENTS, _names("count index remove"), _search),
     Step(dict, _names("get"), _get),

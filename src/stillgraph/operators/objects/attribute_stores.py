@@ -14,7 +14,7 @@ from stillgraph.core.lookup import behind_proxy, class_member, own_attributes
 from stillgraph.operators.conditions.methods import set_by_descriptor
 from stillgraph.operators.dispatch import call
 from stillgraph.operators.each import Case, of_each
-from stillgraph.operators.objects.changes import CONTAINERS, note_contents, refuse_ambiguous
+from stillgraph.operators.objects.changes import CONTAINERS, note_contents, refuse_ambiguous, set_attribute
 from stillgraph.operators.objects.globals import set_global
 from stillgraph.operators.objects.stores import is_generated, is_method_of_container
 from stillgraph.operators.outside.hidden_state import refuse_state_of_run
@@ -115,14 +115,17 @@ def set_past_class(store: Callable[[Any, str, Any], None], target: Any, name: st
     source = capture.finder.find_owner(target)
     if isinstance(target, type) and source is None:
         raise refuse("SG305", f"the attribute {name} of a class is written that the call made", location=here())
-    refuse_ambiguous(target, name)
     if isinstance(target, torch.nn.Module) and isinstance(value, torch.Tensor):
         require_one_class(value)  # which decides where torch puts it
-    place = AttributePlace(target, name)
     if source is not None:
-        _promote_parts(capture, Attribute(source, name), place.get(), value)
-    _note_attribute(capture, place)
-    store(target, name, value)
+        _promote_parts(capture, Attribute(source, name), AttributePlace(target, name).get(), value)
+
+    def done(changed: Any) -> None:
+        refuse_ambiguous(changed, name)
+        _note_attribute(capture, AttributePlace(changed, name))
+        store(changed, name, value)
+
+    set_attribute(capture, target, done)
     if name == "__dict__":
         capture.dictionaries.shown(target)
 

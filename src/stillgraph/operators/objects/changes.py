@@ -1,4 +1,4 @@
-"""Changes of containers: what the journal notes before one, and which other containers change with one."""
+"""Changes of containers and objects: what the journal notes before one, and what else changes with one."""
 
 from __future__ import annotations
 
@@ -41,6 +41,13 @@ _ONE_EACH = (
     "Change each by its own name, in a branch of its own: if ...: a.append(v), else: b.append(v). "
     "What a dict holds by a key is not changed but exchanged: d[key] = d.get(key, []) + [v]."
 )
+
+
+def _refuse_changed(target: Any) -> NoReturn:
+    if not isinstance(target, CONTAINERS):
+        message = f"an attribute is set of a {type(target).__name__} that is another one on each path"
+        raise refuse("SG305", message, location=here(), hint=AMBIGUOUS)
+    refuse_ambiguous_container(target)
 
 
 def refuse_ambiguous_container(target: Any) -> NoReturn:
@@ -100,8 +107,27 @@ def change(target: Any, name: str, args: Args, done: Callable[[], R]) -> R:
         result = done()
     if not _is_flat(target):
         refuse_ambiguous_container(target)
-    _follow(capture, target, (target,), {})
+    _follow(capture, target, (target,), {}, functools.partial(_exchange, target))
     return result
+
+
+def set_attribute(capture: Session, target: Any, done: Callable[[Any], None]) -> None:
+    """Set or delete an attribute of an object, and after it of what the object may be, as `change` does.
+
+    Args:
+        capture: the session.
+        target: the object.
+        done: sets or deletes it, of the object that it is given.
+
+    Raises:
+        CaptureError: the object is one of several copies of one. (SG305)
+    """
+    if capture.identities.is_changing(target) or not capture.identities.may_be_others(target):
+        done(target)
+        return
+    with capture.identities.changing(target):
+        done(target)
+    _follow(capture, target, (target,), {}, done)
 
 
 def needs_counterparts(capture: Session, target: Any, name: str, args: Args) -> bool:
@@ -111,25 +137,28 @@ def needs_counterparts(capture: Session, target: Any, name: str, args: Args) -> 
     return not capture.identities.is_changing(target) and _is_at_once(name, args)
 
 
-def _follow(capture: Session, changed: Any, known: tuple[Any, ...], told: dict[int, bool]) -> None:
-    """Give what a changed container may be its contents.
+def _follow(
+    capture: Session, changed: Any, known: tuple[Any, ...], told: dict[int, bool], done: Callable[[Any], None]
+) -> None:
+    """Change what a changed object may be.
 
     Args:
         capture: the session.
-        changed: the container.
-        known: those that have its contents already.
+        changed: the object.
+        known: those that have been changed already.
         told: what the flags are, by their ids, where this is done; the origins keep the flags.
+        done: changes the object that it is given.
     """
     for conditions, other in [*capture.identities.counterparts(changed)]:
         if not all(isinstance(flag, StagedNumber) for flag, _ in conditions):
-            refuse_ambiguous_container(changed)  # an arm that nothing follows has no flag
+            _refuse_changed(changed)  # an arm that nothing follows has no flag
         if not all(capture.region.holds(flag) for flag, _ in conditions):
             continue  # joined in an arm that has ended, behind which others stand for it
         left = [(flag, holds) for flag, holds in conditions if told.get(id(flag)) is not holds]
         if any(other is each for each in known) or any(id(flag) in told for flag, _ in left):
             continue
         inside = told | {id(flag): holds for flag, holds in left}
-        _where(capture, left, functools.partial(_exchange, capture, other, changed, (*known, other), inside))
+        _where(capture, left, functools.partial(_change_too, capture, other, (*known, other), inside, done))
 
 
 def _where(capture: Session, conditions: Iterable[tuple[Any, bool]], then: Block) -> None:
@@ -144,13 +173,20 @@ def _nothing() -> None:
     """The other arm."""
 
 
-def _exchange(capture: Session, target: Any, changed: Any, known: tuple[Any, ...], told: dict[int, bool]) -> None:
-    kind = kind_of_container(target)
+def _change_too(
+    capture: Session, target: Any, known: tuple[Any, ...], told: dict[int, bool], done: Callable[[Any], None]
+) -> None:
     with capture.identities.changing(target):
-        note_contents(target, method=("clear", ()))
+        done(target)
+    _follow(capture, target, known, told, done)
+
+
+def _exchange(changed: Any, target: Any) -> None:
+    """Give a container what the changed one holds."""
+    kind = kind_of_container(target)
+    note_contents(target, method=("clear", ()))
     kind.clear(target)
     (kind.update if issubclass(kind, (dict, set)) else kind.extend)(target, changed)
-    _follow(capture, target, known, told)
 
 
 def _is_flat(container: Any) -> bool:

@@ -36,7 +36,7 @@ from stillgraph.program.facts.info import info
 from stillgraph.trace.capture.concretization import ask_for_the_object
 from stillgraph.trace.capture.session import Session, session
 from stillgraph.trace.code.frames import called, here
-from stillgraph.trace.control_flow.both_sides import several_in
+from stillgraph.trace.control_flow.both_sides import require_one_object, several_in
 from stillgraph.trace.control_flow.joined.unjoined import Unjoined
 from stillgraph.trace.control_flow.narrowing import exchanged
 from stillgraph.trace.control_flow.unknown import refuse_unknown
@@ -259,6 +259,8 @@ def _comparable(left: Any, right: Any) -> Any:
         capture.compared = True  # they are equal to themselves alone
     if capture is None or left is right:
         return None
+    if any(map(capture.identities.is_another, (left, right))) and type(left).__eq__ is type(right).__eq__:
+        return is_(left, right)
     if isinstance(left, Caught) or isinstance(right, Caught):
         return _equals_caught(capture, left, right)
     if container_of(left) is not None or container_of(right) is not None:
@@ -351,6 +353,7 @@ def in_(item: Any, container: Any) -> Any:
     if isinstance(container, (dict, set, frozenset, KeysView)) and isinstance(item, Caught):
         raise refuse("SG301", "a caught exception is looked up, which is only known at run time", location=here())
     if isinstance(container, (dict, set, frozenset)):
+        require_one_object(item)
         note_name(container, item)
         known = find(container, item)
         return item in container if known is None else known.present
@@ -367,7 +370,8 @@ def in_(item: Any, container: Any) -> Any:
             raise RuntimeError(said)
         found = item.eq(container) if isinstance(item, torch.Tensor) else operator.eq(container, item)
         return truth_number(capture, found.any())
-    if isinstance(container, (list, tuple)) and _holds_staged((item, *container)):
+    parts = (item, *container) if isinstance(container, (list, tuple)) else ()
+    if _holds_staged(parts) or any(map(capture.identities.is_another, parts)):
         return _in_sequence(capture, item, container)
     if isinstance(item, Staged) and isinstance(container, (str, bytes)):
         return unsupported(operator.contains, container, item)
@@ -389,10 +393,8 @@ def _staged(value: Any) -> bool:
 
 
 def _in_sequence(capture: Session, item: Any, container: Any) -> Any:
-    tests: list[Callable[[], Any]] = []
-    for value in container:
-        if item is value:
-            tests.append(lambda: True)
-            break  # Python looks no further; what stands before it is compared all the same
-        tests.append(functools.partial(equal, item, value))
+    found = next((index for index, value in enumerate(container) if item is value), None)
+    tests: list[Callable[[], Any]] = [functools.partial(equal, item, value) for value in container[:found]]
+    if found is not None:
+        tests.append(lambda: True)  # Python looks no further; what stands before it is compared all the same
     return truth_number(capture, or_(tests[0](), *tests[1:])) if tests else False

@@ -12,8 +12,9 @@ from stillgraph.operators.conditions.branches import if_exp
 from stillgraph.operators.conditions.truth import truth_number
 from stillgraph.operators.dispatch import and_, eq, not_, or_
 from stillgraph.operators.elements import lists
-from stillgraph.trace.capture.session import Session
+from stillgraph.trace.capture.session import Session, session
 from stillgraph.trace.control_flow.both_sides import several_in
+from stillgraph.trace.control_flow.narrowing import leaves
 from stillgraph.trace.heap.places import MISSING
 from stillgraph.trace.values.entries import MaybeKey, find, table_of
 
@@ -24,7 +25,10 @@ def holds_several(*containers: Any) -> bool:
     """Whether containers, of known length all, have in them what is one value or another by the path."""
     if any(map(lists.is_spread, containers)):
         return False
-    return several_in([*map(_parts, containers)]) is not None
+    parts, capture = [*map(_parts, containers)], session()
+    if capture is not None and any(map(capture.identities.is_another, leaves(parts))):
+        return True
+    return several_in(parts) is not None
 
 
 def _parts(container: Any) -> Any:

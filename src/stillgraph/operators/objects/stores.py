@@ -20,7 +20,7 @@ from stillgraph.operators.objects.changes import CONTAINERS, change, note_conten
 from stillgraph.program.sources import item_of
 from stillgraph.trace.capture.session import Session, session
 from stillgraph.trace.code.frames import here
-from stillgraph.trace.control_flow.both_sides import several_in, several_in_key
+from stillgraph.trace.control_flow.both_sides import require_one_object, several_in, several_in_key
 from stillgraph.trace.control_flow.narrowing import exchanged
 from stillgraph.trace.fakes.symbolic import is_fake
 from stillgraph.trace.heap.contents import kind_of_container
@@ -133,6 +133,7 @@ def del_item(target: Any, key: Any) -> None:
         del target[key]
         return
     several = several_in(key)
+    require_one_object(key)
     if several is not None:
         several.either(lambda v: del_item(target, exchanged(key, several, v)))
         return

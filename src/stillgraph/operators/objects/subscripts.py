@@ -28,7 +28,7 @@ from stillgraph.operators.objects.stores import is_cut_by_staged, set_item
 from stillgraph.operators.objects.strings import text
 from stillgraph.trace.capture.session import Session, session
 from stillgraph.trace.code.frames import here
-from stillgraph.trace.control_flow.both_sides import several_in
+from stillgraph.trace.control_flow.both_sides import require_one_object, several_in
 from stillgraph.trace.control_flow.narrowing import exchanged
 from stillgraph.trace.values import number_failures
 from stillgraph.trace.values.entries import find
@@ -40,6 +40,7 @@ from stillgraph.trace.values.numbers import StagedInt
 def item(target: Any, key: Any) -> Any:
     """``target[key]``; a list or tuple may be indexed by a number that only the run knows."""
     several = several_in(key)
+    require_one_object(key)
     if several is not None:
         return several.either(lambda v: item(target, exchanged(key, several, v)))
     capture = session()

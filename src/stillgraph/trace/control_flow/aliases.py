@@ -13,18 +13,19 @@ from stillgraph.trace.heap.exits import Exit
 from stillgraph.trace.heap.places import MISSING, ContentsPlace, Place
 from stillgraph.trace.values.arrays import StagedArray
 from stillgraph.trace.values.complexes import StagedComplex
-from stillgraph.trace.values.containers import split
+from stillgraph.trace.values.containers import object_parts
 from stillgraph.trace.values.entries import Entry
 
 
 def mutable_containers(value: Any) -> Iterator[Any]:
     """The containers in a value that can be changed in place."""
-    queue = [value]
+    queue, seen = [value], set[int]()
     while queue:
         item = queue.pop()
-        parts = None if is_empty(item) else split(item)
+        parts = None if is_empty(item) or id(item) in seen else object_parts(item)
         if parts is None:
             continue
+        seen.add(id(item))
         if not isinstance(item, (tuple, slice, Exit, Entry, StagedArray, StagedComplex)):
             yield item
         queue.extend(parts.children)

@@ -7,7 +7,7 @@ import copy
 import re
 from bdb import BdbQuit
 from collections.abc import Callable, Hashable, Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from stillgraph.core.diagnostics import Side, StillgraphError, refuse
@@ -26,10 +26,10 @@ from stillgraph.trace.graph.recorder import Recorder
 from stillgraph.trace.graph.region import Region
 from stillgraph.trace.heap.contents import replace_contents
 from stillgraph.trace.heap.exits import Exit
-from stillgraph.trace.heap.places import Place
+from stillgraph.trace.heap.places import MISSING, Place
 from stillgraph.trace.values.callables import cell_parts
 from stillgraph.trace.values.caught import Caught, Raisable
-from stillgraph.trace.values.containers import Parts, split
+from stillgraph.trace.values.containers import Parts, attribute_parts, object_parts
 
 
 @dataclass
@@ -63,18 +63,20 @@ class Arm:
         """A container taken apart as the arm left it: what the arm wrote into an older one has been undone."""
         contents = self.writes.get(("contents", id(value)))
         if contents is not None:
-            return split(_with_contents(value, contents[1]))
+            return object_parts(_with_contents(value, contents[1]))
         variable = self.writes.get(("cell", id(value)))
         if variable is not None and not self.is_older(value):
             return cell_parts(variable[1])
-        parts = split(value)
+        parts = object_parts(value)
         if parts is None or not parts.attributes:
             return parts
         state = dict(zip(parts.context, parts.children))
         for key, (_, written) in self.writes.items():
             if isinstance(key, tuple) and key[:2] == ("attribute", id(value)):
                 state[key[2]] = written
-        return replace(parts, children=tuple(state[name] for name in parts.context))
+                if written is MISSING:
+                    del state[key[2]]
+        return attribute_parts(parts.type, state)
 
 
 def _with_contents(value: Any, contents: Any) -> Any:

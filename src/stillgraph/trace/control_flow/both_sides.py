@@ -30,6 +30,7 @@ from stillgraph.trace.control_flow.narrowing import Narrowing, exchanged, leaves
 from stillgraph.trace.control_flow.staging import branch
 from stillgraph.trace.fakes.node_naming import is_autograd_function
 from stillgraph.trace.fakes.symbolic import DATA_DEPENDENT
+from stillgraph.trace.graph.current import current
 from stillgraph.trace.heap.exits import Exit, Return
 from stillgraph.trace.heap.places import MISSING, Place, variable_of
 from stillgraph.trace.torch_rules.call_results import has_staged
@@ -60,7 +61,23 @@ def several_in_key(key: Any) -> Unjoined | None:
     several = several_in(key)
     if several is not None and may_be_tensors(several):
         several.refuse()
+    require_one_object(key)
     return several
+
+
+def require_one_object(key: Any) -> None:
+    """Refuse a key that Python finds by what object it is, and is another one on each path.
+
+    Raises:
+        CaptureError: it is. (SG305)
+    """
+    recorder = current()
+    if recorder is not None and any(map(recorder.identities.is_another, leaves(key))):
+        message = "an object that is another one on each path is a key, or looked up"
+        raise refuse("SG305", message, location=here(), hint=_BY_NUMBER)
+
+
+_BY_NUMBER = "Give each object a number or name of its own, and use that as the key."
 
 
 def _goes_on_in(value: Any, sides: tuple[Any, Any]) -> bool:

@@ -173,7 +173,7 @@ def _children(value: Any) -> list[Any]:
     if isinstance(value, Holder):
         return value.held()
     if isinstance(value, dict):
-        return list(value.values())
+        return [*value, *value.values()]
     if isinstance(value, (list, tuple, set, collections.deque)):
         return list(value)
     if isinstance(value, FunctionType):

@@ -48,7 +48,7 @@ from stillgraph.trace.graph.region import Region
 from stillgraph.trace.heap.assigned import Line, assigned_before, assigned_by
 from stillgraph.trace.heap.exits import Exit, Return
 from stillgraph.trace.heap.places import AttributePlace, ContentsPlace, Place
-from stillgraph.trace.values.containers import split
+from stillgraph.trace.values.containers import object_parts, split
 from stillgraph.trace.values.list_contents import mutable_parts
 from stillgraph.trace.values.lists import Element, StagedSpread, has_spread
 
@@ -208,7 +208,7 @@ def _settle(
     is_late: bool,
 ) -> bool:
     """Widen the state by what an iteration left; whether it already covered that."""
-    views = split, arm.view
+    views = object_parts, arm.view
     joiner = Joiner(loop_.recorder, mark, False, is_late, is_older=arm.is_older, views=views, lines=lines)
     settled = True
     for key, (place, _) in arm.writes.items():
@@ -321,7 +321,7 @@ def _freeze(recorder: Recorder, state: State, value: Any, result: Any, arm: Arm,
         arm: the iteration.
         stays: whether the next iteration may find a container again.
     """
-    parts, made = (None, None) if is_empty(value) else (arm.view(value), split(result))
+    parts, made = (None, None) if is_empty(value) else (arm.view(value), object_parts(result))
     if parts is None or made is None:
         return
     if isinstance(state, Listed):

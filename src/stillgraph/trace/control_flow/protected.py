@@ -31,7 +31,7 @@ from stillgraph.trace.graph.region import Region
 from stillgraph.trace.heap.exits import Exit
 from stillgraph.trace.heap.places import MISSING, ContentsPlace, PassingPlace, Place, ReadPlace
 from stillgraph.trace.values.caught import Caught, caught
-from stillgraph.trace.values.containers import split
+from stillgraph.trace.values.containers import object_parts
 from stillgraph.trace.values.raised import Raised
 
 _MAX_ROUNDS = 12
@@ -133,7 +133,7 @@ class Attempt:
                 self.recorder.identities.take_apart(mutable_containers(value))
             self.settled = self.settled and state is self.states[key]
             self.states[key] = state
-            leaves += leaves_of(state, value, split)
+            leaves += leaves_of(state, value, object_parts)
         nodes = [leaf_node(self.recorder, value, slot.type, slot.place) for slot, value in leaves]
         self.recorder.emit("call_function", keep, (self.name, nodes), {})
 

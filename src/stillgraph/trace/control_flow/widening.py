@@ -51,7 +51,7 @@ from stillgraph.trace.control_flow.spreads import only_if
 from stillgraph.trace.control_flow.tables import before_unset
 from stillgraph.trace.heap.exits import Exit
 from stillgraph.trace.heap.places import MISSING, AttributePlace
-from stillgraph.trace.values.containers import Parts, complex_parts, split
+from stillgraph.trace.values.containers import Parts, complex_parts, object_parts, split
 from stillgraph.trace.values.entries import Entry
 from stillgraph.trace.values.key_cover import ABSENT, alike, cover, is_keyed
 from stillgraph.trace.values.lists import columns, same_structure, types
@@ -125,7 +125,7 @@ def _unfix(joiner: Joiner, before: Any, after: Any, place: str) -> State:
         return _widen_children(joiner, Tree(parts, children, kept), after, place)
     if before is DEAD:
         return Fixed(after)
-    mine = split(before)
+    mine = object_parts(before)
     if type(before) is complex:
         mine, parts = complex_parts(before), _seen(joiner, after)
     if mine is None or parts is None:
@@ -203,7 +203,8 @@ def _widen_children(joiner: Joiner, state: Tree, after: Any, place: str) -> Stat
         name, (first, then) = quoted(joiner.named(place)), joiner.when
         raise JoinFailure("SG203", f"{name} has another structure {first} than {then}")
     values = [never_read(parts, child) for child in parts.children]
-    children = tuple(widen(joiner, s, v, place + n) for s, v, n in zip(state.children, values, parts.names))
+    with joiner.opened((id(after), id(after)), after):
+        children = tuple(widen(joiner, s, v, place + n) for s, v, n in zip(state.children, values, parts.names))
     return state if all(a is b for a, b in zip(children, state.children)) else replace(state, children=children)
 
 

@@ -19,6 +19,11 @@ class Handlers:
         self.swallowing: list[int] = []  # by manager entered that may end an exception: how many attempts lie around
         self.watching: list[int] = []  # the same, by manager of the user's that sees an exception go by
 
+    @property
+    def may_carry(self) -> bool:
+        """Whether what is recorded is in the body of a loop or ``try`` that hands on what places hold."""
+        return bool(self.unsettled) or any(attempt.staged for attempt in self.attempts)
+
     def before_node(self, takes_all: bool) -> None:
         """Let the handlers know how far their bodies have come, those that may be the next an exception comes to.
 

@@ -137,6 +137,11 @@ class Identities:
         """Whether a flag tells what a container stands for, so that it is a copy of nothing."""
         return id(container) in self.origins
 
+    def is_another(self, value: Any) -> bool:
+        """Whether an object is another one on each path, and has no equality but ``is``: Python cannot compare it."""
+        kind: Any = type(value)
+        return (id(value) in self.origins or id(value) in self.frozen) and kind.__eq__ is object.__eq__
+
     def freeze(self, value: Any) -> None:
         """Remember a container that is one of several copies of one: it may not be changed any more."""
         self.frozen[id(value)] = value

@@ -6,7 +6,7 @@ import collections
 import dataclasses
 import gc
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
@@ -87,11 +87,21 @@ def complex_parts(value: Any) -> Parts:
     return Parts(complex, None, (".real", ".imag"), children, lambda new: complex_of(*new))
 
 
-def instance_parts(value: Any) -> Parts | None:
-    """The parts of a module, or an object of a class of the user's, that two paths make; None for any other object.
+def object_parts(value: Any) -> Parts | None:
+    """The parts of a container, or of an object of a class of the user's: loops and paths may leave another one."""
+    parts = split(value)
+    return instance_parts(value) if parts is None and not isinstance(value, torch.nn.Module) else parts
 
-    Only a join asks for them: an object from before the paths stays the object that it is.
-    """
+
+def is_instance(parts: Parts | None) -> bool:
+    """Whether these are parts of an object of a class of the user's, which is no dataclass."""
+    if parts is None or not parts.attributes or parts.type is Exit:
+        return False
+    return not dataclasses.is_dataclass(parts.type)
+
+
+def instance_parts(value: Any) -> Parts | None:
+    """The parts of a module, or an object of a class of the user's; None for any other object."""
     kind: Any = type(value)
     ordinary = kind.__new__ is object.__new__ and isinstance(getattr(kind, "__init__", None), (FunctionType, _SLOT))
     foreign = not issubclass(kind, torch.nn.Module) and _is_foreign(kind.__module__)
@@ -104,6 +114,8 @@ _SLOT = type(object.__init__)
 
 
 def _is_foreign(module: str) -> bool:
+    if module.startswith("torch.distributions."):
+        return False  # classes written as users write theirs
     root = module.partition(".")[0]
     return (root in sys.stdlib_module_names and root != "__main__") or root in ("torch", "numpy", "stillgraph")
 
@@ -116,7 +128,12 @@ def _split_instance(value: Any) -> Parts | None:
     state = own_attributes(value)
     if state is None or isinstance(value, type):
         return None
-    kind, names = type(value), tuple(state)
+    return attribute_parts(type(value), state)
+
+
+def attribute_parts(kind: Any, state: Mapping[str, Any]) -> Parts:
+    """The parts of an object of a class with some attributes."""
+    names = tuple(state)
 
     def rebuild(children: list[Any]) -> Any:
         fresh = object.__new__(kind)

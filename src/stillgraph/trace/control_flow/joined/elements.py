@@ -11,7 +11,7 @@ from typing import Any
 from stillgraph.program.types import JoinFailure
 from stillgraph.trace.control_flow.joined.unjoined import is_leaf
 from stillgraph.trace.graph.recorder import Recorder
-from stillgraph.trace.values.containers import Parts, split
+from stillgraph.trace.values.containers import Parts, object_parts
 from stillgraph.trace.values.list_contents import is_mutable, kept_parts, mutable_parts
 from stillgraph.trace.values.lists import Element, StagedSpread, has_spread
 
@@ -62,7 +62,7 @@ def refuse_changed(children: Sequence[Any], view: View) -> None:
         if id(value) in seen:
             continue
         seen.add(id(value))
-        before, after = split(value), view(value)
+        before, after = object_parts(value), view(value)
         if before is None or after is None:
             continue
         kept = len(before.children) == len(after.children) and all(map(operator.is_, before.children, after.children))

@@ -30,7 +30,14 @@ from stillgraph.trace.heap.assigned import Line, nowhere
 from stillgraph.trace.heap.exits import Exit
 from stillgraph.trace.heap.places import MISSING, Place
 from stillgraph.trace.values.callables import CALLABLES, are_unlike, callable_parts
-from stillgraph.trace.values.containers import Parts, complex_parts, holds_staged, instance_parts, split
+from stillgraph.trace.values.containers import (
+    Parts,
+    complex_parts,
+    holds_staged,
+    instance_parts,
+    is_instance,
+    object_parts,
+)
 from stillgraph.trace.values.entries import Entry
 from stillgraph.trace.values.key_cover import alike, cover, is_keyed
 from stillgraph.trace.values.lists import Element, StagedSpread, columns, structure, types
@@ -67,7 +74,7 @@ class Joiner:
     is_late: bool = False  # whether what a loop carries has changed for so many rounds that it has to settle
     is_older: Callable[[Any], bool] = lambda value: False  # whether an object was there before the two paths
     when: tuple[str, str] = ("before the loop", "after an iteration")  # what messages call the two, if no arms
-    views: tuple[View, View] = (split, split)  # how each path sees a container: with what it wrote into it
+    views: tuple[View, View] = (object_parts, object_parts)  # how each path sees an object: with what it wrote into it
     at: Place | None = None  # what is being joined: messages name it by the user's variables
     lines: tuple[Line, Line] = (nowhere, nowhere)  # where each path, or the entry and an iteration, assigned a place
     paths: tuple[OnPath, OnPath] | None = None  # within which the recorder answers as at the end of each path
@@ -203,7 +210,7 @@ class Joiner:
             first, second = (
                 replace(p, children=tuple(DEAD if c is MISSING else c for c in p.children)) for p in (first, second)
             )
-        with self._opened((id(left), id(right)), left), self._children_joined(first.type in CALLABLES):
+        with self.opened((id(left), id(right)), left), self._children_joined(first.type in CALLABLES):
             builds = [self.join(a, b, place + name) for a, b, name in zip(first.children, second.children, first.names)]
 
         def rebuild(outs: Sequence[Any]) -> Any:
@@ -212,7 +219,7 @@ class Joiner:
         return self._containers.joined(left, right, place, rebuild)
 
     @contextlib.contextmanager
-    def _opened(self, key: tuple[int, int], value: Any) -> Iterator[None]:
+    def opened(self, key: tuple[int, int], value: Any) -> Iterator[None]:
         """While the children of a container are being joined, which it must not be one of."""
         if key in self._open:
             raise JoinFailure("SG203", f"{describe(value)} that contains itself")
@@ -271,9 +278,10 @@ class Joiner:
                 Unjoined, None, ("", "", ""), children, lambda new: Unjoined(new[0], new[1], new[2], where, why)
             )
         parts = self.views[side](value)
-        if parts is not None or self.is_older(value):
-            return parts
-        return callable_parts(value) or instance_parts(value)
+        if self.is_older(value):
+            stays = self.allow_unjoined and not self.recorder.handlers.may_carry
+            return None if stays and is_instance(parts) else parts
+        return parts or callable_parts(value) or instance_parts(value)
 
     def _one_sided(self, left: Any, right: Any, place: str, widen: Callable[[Type], Type]) -> Build:
         empty, value = (left, right) if is_empty(left) else (right, left)
@@ -308,7 +316,7 @@ class Joiner:
             return known
         on_left = is_empty(right)
         value = left if on_left else right
-        with self._opened((id(value), id(value)), value):
+        with self.opened((id(value), id(value)), value):
             builds = [
                 self._one_sided(*((c, right) if on_left else (left, c)), place + n, widen)
                 for c, n in zip(parts.children, parts.names)
