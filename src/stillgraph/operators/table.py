@@ -11,7 +11,7 @@ from stillgraph.operators.calls.calls import call
 from stillgraph.operators.conditions.branches import continue_, if_, if_exp, result_of, return_
 from stillgraph.operators.consumers import patterns
 from stillgraph.operators.consumers.comprehensions import dict_of, list_of, set_of
-from stillgraph.operators.consumers.consumers import displayed
+from stillgraph.operators.consumers.consumers import dict_display, displayed, set_display
 from stillgraph.operators.consumers.unpacking import unpack
 from stillgraph.operators.containers.drawing import drawn
 from stillgraph.operators.control_flow.contexts import context, with_
@@ -75,6 +75,8 @@ OPERATORS: Mapping[str, object] = MappingProxyType(
         "unpack": unpack,
         "drawn": drawn,
         "listed": displayed,
+        "set_display": set_display,
+        "dict_display": dict_display,
         "evaluated": evaluated,
         "hidden": hidden,
         "loaded": loaded,

@@ -9,8 +9,8 @@ import torch
 
 from stillgraph.program.types import JoinFailure
 from stillgraph.trace.control_flow.joined.descriptions import describe
-from stillgraph.trace.control_flow.joined.join import Joiner, same_constant
-from stillgraph.trace.control_flow.joined.leaves import DEAD
+from stillgraph.trace.control_flow.joined.join import Joiner
+from stillgraph.trace.control_flow.joined.leaves import DEAD, same_constant
 from stillgraph.trace.control_flow.joined.unjoined import Unjoined
 from stillgraph.trace.graph.recorder import Recorder
 from stillgraph.trace.heap.exits import BREAK, CONTINUE, Exit, Return

@@ -10,6 +10,7 @@ from stillgraph.bytecode.machine.frame import NULL, Frame, Handler
 from stillgraph.operators.calls.arguments import keywords, received
 from stillgraph.operators.calls.binding import NamedAs, is_iterable
 from stillgraph.operators.calls.calls import call
+from stillgraph.operators.consumers.consumers import dict_display, set_display
 from stillgraph.operators.consumers.patterns import is_mapping, is_sequence, length, parts_of, values_of
 from stillgraph.operators.consumers.unpacking import unpack
 from stillgraph.operators.objects.stores import set_item
@@ -26,12 +27,12 @@ def _build_list(frame: Frame, count: int) -> None:
 
 
 def _build_set(frame: Frame, count: int) -> None:
-    frame.push(frame.act(call, set, frame.take(count)))
+    frame.push(frame.act(set_display, *frame.take(count)))
 
 
 def _build_map(frame: Frame, count: int) -> None:
     given = frame.take(2 * count)
-    frame.push(frame.act(call, dict, list(zip(given[::2], given[1::2]))))
+    frame.push(frame.act(dict_display, *zip(given[::2], given[1::2])))
 
 
 def _build_const_key_map(frame: Frame, count: int) -> None:

@@ -35,7 +35,7 @@ from stillgraph.operators.objects.strings import joined, with_chosen
 from stillgraph.trace.capture.session import Session, session
 from stillgraph.trace.code.frames import called, here
 from stillgraph.trace.code.signals import Diverged
-from stillgraph.trace.control_flow.both_sides import several_in, several_in_key
+from stillgraph.trace.control_flow.both_sides import several_in_key
 from stillgraph.trace.control_flow.joined.unjoined import Unjoined
 from stillgraph.trace.control_flow.narrowing import exchanged
 from stillgraph.trace.control_flow.raising import emit_raise
@@ -97,6 +97,16 @@ def known_or_list(iterable: Any, draw: Callable[[Any], Any] = drawn) -> Any:
 def displayed(iterable: Any) -> Any:
     """What a display or a call takes behind a star: as for a function that makes a list of it."""
     return iterable if session() is None else known_or_list(iterable, listed)
+
+
+def set_display(*elements: Any) -> Any:
+    """``{a, b}``."""
+    return call(set, elements)
+
+
+def dict_display(*pairs: tuple[Any, Any]) -> Any:
+    """``{k: v}``."""
+    return call(dict, list(pairs))
 
 
 def join(method: Any, iterable: Any) -> Any:
@@ -304,7 +314,7 @@ def keyed(kind: type) -> Callable[..., Any]:
             return kind(*args, **kwargs)
         items = list(known_or_list(given))
         keys = items if kind is not dict else [each[0] for each in items if type(each) in (list, tuple) and each]
-        if not any(isinstance(key, StagedSpread) or is_of_run(key) or several_in(key) is not None for key in keys):
+        if not any(isinstance(key, StagedSpread) or is_of_run(key) or several_in_key(key) is not None for key in keys):
             return kind(items, **kwargs)
         return made(kind, (items,), kwargs, apart=True)
 

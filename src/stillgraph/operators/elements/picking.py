@@ -11,7 +11,7 @@ from stillgraph.program.constants import MOST_ENTRIES, is_table, united
 from stillgraph.program.types import JoinFailure, join_types
 from stillgraph.trace.capture.session import Session
 from stillgraph.trace.code.frames import here
-from stillgraph.trace.control_flow.joined.join import same_constant
+from stillgraph.trace.control_flow.joined.leaves import same_constant
 from stillgraph.trace.control_flow.joined.unjoined import Picked, Unjoined, is_leaf
 from stillgraph.trace.graph.typed_values import define
 from stillgraph.trace.values.containers import split

@@ -67,13 +67,26 @@ def star(node: ast.Starred, to: Rewriter) -> ast.expr:
 
 
 def set_display(node: ast.Set, to: Rewriter) -> ast.expr:
-    """`{*values}`: Python does not ask first how much that will be, as it does for a list."""
+    """`{a, *values}` becomes `set_display(a, *drawn(values))`: Python does not ask first how much that will be."""
     def element(each: ast.expr) -> ast.expr:
         if not isinstance(each, ast.Starred):
             return to.expr(each)
         return with_fields(each, value=to.op("drawn", [to.expr(each.value)], each.value))
 
-    return with_fields(node, elts=[element(each) for each in node.elts])
+    elements = [element(each) for each in node.elts]
+    if all(isinstance(each, ast.Constant | ast.Starred) for each in node.elts):
+        return with_fields(node, elts=elements)
+    return to.op("set_display", elements, node)
+
+
+def dict_display(node: ast.Dict, to: Rewriter) -> ast.expr:
+    """`{k: v}` becomes `dict_display((k, v))`, where a key is no constant."""
+    keys = [key for key in node.keys if key is not None]
+    if len(keys) < len(node.keys) or all(isinstance(key, ast.Constant) for key in keys):
+        return to.children(node)
+    pairs = [ast.Tuple([to.expr(key), to.expr(value)], ast.Load(), **build.span(key)) for key, value in
+             zip(keys, node.values, strict=True)]
+    return to.op("dict_display", pairs, node)
 
 
 def annotated(node: ast.AnnAssign, rest: Sequence[ast.stmt], place: Place, to: Rewriter) -> Rewritten:
@@ -277,6 +290,7 @@ def _is_number(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and type(node.value) in (int, float, complex)
 
 
-STEP = Step("stores", expressions={ast.NamedExpr: walrus, ast.Starred: star, ast.Set: set_display},
+STEP = Step("stores",
+            expressions={ast.NamedExpr: walrus, ast.Starred: star, ast.Set: set_display, ast.Dict: dict_display},
             statements={ast.Assign: assign, ast.AnnAssign: annotated, ast.AugAssign: augmented, ast.Delete: delete,
                         ast.Import: imports, ast.ImportFrom: imports})

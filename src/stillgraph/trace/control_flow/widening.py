@@ -25,9 +25,9 @@ from stillgraph.program.types import (
 from stillgraph.trace.control_flow.joined.descriptions import describe
 from stillgraph.trace.control_flow.joined.elements import leading, wants_columns
 from stillgraph.trace.control_flow.joined.failure_sides import explain
-from stillgraph.trace.control_flow.joined.join import Joiner, same_constant
+from stillgraph.trace.control_flow.joined.join import Joiner
 from stillgraph.trace.control_flow.joined.join_errors import quoted
-from stillgraph.trace.control_flow.joined.leaves import DEAD, has_leaf, is_empty
+from stillgraph.trace.control_flow.joined.leaves import DEAD, has_leaf, is_empty, same_constant
 from stillgraph.trace.control_flow.joined.unjoined import Stale, Unjoined, is_leaf
 from stillgraph.trace.control_flow.joined.unlike_elements import telling_elements
 from stillgraph.trace.control_flow.loop_state import (

@@ -18,7 +18,7 @@ from stillgraph.program.facts.module_tables import MODULE_INTERNALS, MODULE_TABL
 from stillgraph.program.sources import Source
 from stillgraph.trace.code.names import names_of
 from stillgraph.trace.code.namespaces import variable
-from stillgraph.trace.control_flow.joined.join import same_constant
+from stillgraph.trace.control_flow.joined.leaves import same_constant
 from stillgraph.trace.effects.shared_state import of_class, of_code
 from stillgraph.trace.fakes.symbolic import is_fake
 from stillgraph.trace.heap.contents import copy_contents, replace_contents

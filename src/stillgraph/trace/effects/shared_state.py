@@ -16,7 +16,7 @@ from stillgraph.core.files import is_dependency
 from stillgraph.core.identity_cache import weakly_cached
 from stillgraph.trace.code.names import assigned_outer_variables
 from stillgraph.trace.code.namespaces import file_of, users_classes
-from stillgraph.trace.control_flow.joined.join import same_constant
+from stillgraph.trace.control_flow.joined.leaves import same_constant
 from stillgraph.trace.heap.journal import Write
 from stillgraph.trace.heap.places import MISSING, AttributePlace, CellPlace, GlobalPlace
 

@@ -37,6 +37,11 @@ class Parts:
     rebuild: Callable[[list[Any]], Any]
     attributes: bool = False  # an instance whose ``__dict__`` are the children
 
+    @property
+    def is_instance(self) -> bool:
+        """Whether these are parts of an object of a class of the user's, which is no dataclass."""
+        return self.attributes and self.type is not Exit and not dataclasses.is_dataclass(self.type)
+
 
 def split(value: Any) -> Parts | None:
     """The parts of a container, or None for anything that is not one."""
@@ -91,13 +96,6 @@ def object_parts(value: Any) -> Parts | None:
     """The parts of a container, or of an object of a class of the user's: loops and paths may leave another one."""
     parts = split(value)
     return instance_parts(value) if parts is None and not isinstance(value, torch.nn.Module) else parts
-
-
-def is_instance(parts: Parts | None) -> bool:
-    """Whether these are parts of an object of a class of the user's, which is no dataclass."""
-    if parts is None or not parts.attributes or parts.type is Exit:
-        return False
-    return not dataclasses.is_dataclass(parts.type)
 
 
 def instance_parts(value: Any) -> Parts | None:

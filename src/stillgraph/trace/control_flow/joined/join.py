@@ -20,7 +20,16 @@ from stillgraph.trace.control_flow.joined.elements import View, freeze_elements,
 from stillgraph.trace.control_flow.joined.failure_sides import explain
 from stillgraph.trace.control_flow.joined.join_errors import named
 from stillgraph.trace.control_flow.joined.joined_containers import COMPLEX, JoinedContainers
-from stillgraph.trace.control_flow.joined.leaves import DEAD, Build, Leaves, Pair, has_leaf, is_empty, may_be_parameter
+from stillgraph.trace.control_flow.joined.leaves import (
+    DEAD,
+    Build,
+    Leaves,
+    Pair,
+    has_leaf,
+    is_empty,
+    may_be_parameter,
+    same_constant,
+)
 from stillgraph.trace.control_flow.joined.ruled_out import OnPath, narrowed
 from stillgraph.trace.control_flow.joined.unjoined import Stale, Unjoined, alternatives, is_leaf, is_lost
 from stillgraph.trace.control_flow.joined.unlike_elements import telling_elements
@@ -30,34 +39,16 @@ from stillgraph.trace.heap.assigned import Line, nowhere
 from stillgraph.trace.heap.exits import Exit
 from stillgraph.trace.heap.places import MISSING, Place
 from stillgraph.trace.values.callables import CALLABLES, are_unlike, callable_parts
-from stillgraph.trace.values.containers import (
-    Parts,
-    complex_parts,
-    holds_staged,
-    instance_parts,
-    is_instance,
-    object_parts,
-)
+from stillgraph.trace.values.containers import Parts, complex_parts, holds_staged, instance_parts, object_parts
 from stillgraph.trace.values.entries import Entry
 from stillgraph.trace.values.key_cover import alike, cover, is_keyed
 from stillgraph.trace.values.lists import Element, StagedSpread, columns, structure, types
-from stillgraph.trace.values.numbers import Staged, StagedNumber
+from stillgraph.trace.values.numbers import StagedNumber
 from stillgraph.trace.values.several import known_in
 from stillgraph.trace.values.text import StagedText
 from stillgraph.trace.values.texts_of_paths import joined_texts
 
 _MOST_CHOICES = 8
-
-
-def same_constant(left: Any, right: Any) -> bool:
-    """Whether two values are one constant, whichever path is taken."""
-    if left is right:
-        return True
-    if type(left) is not type(right) or isinstance(left, (torch.Tensor, Staged)):
-        return False
-    if isinstance(left, float):
-        return left == right and str(left) == str(right)
-    return isinstance(left, (int, str, bytes, complex, torch.dtype, torch.device, range)) and bool(left == right)
 
 
 @dataclass
@@ -280,7 +271,7 @@ class Joiner:
         parts = self.views[side](value)
         if self.is_older(value):
             stays = self.allow_unjoined and not self.recorder.handlers.may_carry
-            return None if stays and is_instance(parts) else parts
+            return None if stays and parts is not None and parts.is_instance else parts
         return parts or callable_parts(value) or instance_parts(value)
 
     def _one_sided(self, left: Any, right: Any, place: str, widen: Callable[[Type], Type]) -> Build:

@@ -15,6 +15,7 @@ from stillgraph.trace.control_flow.joined.elements import View
 from stillgraph.trace.control_flow.joined.unjoined import Unjoined, is_leaf
 from stillgraph.trace.heap.places import MISSING
 from stillgraph.trace.values.lists import StagedSpread
+from stillgraph.trace.values.numbers import Staged
 from stillgraph.trace.values.several import known_in
 
 
@@ -29,6 +30,17 @@ DEAD = _Dead()  # what every place holds after a path that raises
 def is_empty(value: Any) -> bool:
     """Whether a place holds nothing that could be handed out."""
     return value is None or value is MISSING or value is DEAD
+
+
+def same_constant(left: Any, right: Any) -> bool:
+    """Whether two values are one constant, whichever path is taken."""
+    if left is right:
+        return True
+    if type(left) is not type(right) or isinstance(left, (torch.Tensor, Staged)):
+        return False
+    if isinstance(left, float):
+        return left == right and str(left) == str(right)
+    return isinstance(left, (int, str, bytes, complex, torch.dtype, torch.device, range)) and bool(left == right)
 
 
 Build = Callable[[Sequence[Any]], Any]
