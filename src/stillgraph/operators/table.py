@@ -22,8 +22,9 @@ from stillgraph.operators.control_flow.raising import caused, known, raised
 from stillgraph.operators.objects.attribute_stores import del_attr, set_attr
 from stillgraph.operators.objects.attributes import attr
 from stillgraph.operators.objects.booleans import and_, not_, or_
-from stillgraph.operators.objects.comparisons import eq, in_, is_, is_none, ne, ordered
+from stillgraph.operators.objects.comparisons import eq, in_, ne, ordered
 from stillgraph.operators.objects.globals import before_global, del_global, set_global
+from stillgraph.operators.objects.identity import is_, is_none
 from stillgraph.operators.objects.inplace import inplace
 from stillgraph.operators.objects.stores import del_item, set_item
 from stillgraph.operators.objects.strings import assert_, percent, text

@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 
 from stillgraph.operators.objects.booleans import and_, not_, or_
-from stillgraph.operators.objects.comparisons import in_, is_none
+from stillgraph.operators.objects.comparisons import in_
+from stillgraph.operators.objects.identity import is_none
 from tests.unit.trace.agreement import IF, N, P, agree, count, program_of, refusal
 
 CALLS = (P, N, P * 0)

@@ -238,6 +238,35 @@ def in_a_loop_of_handlers(x: Tensor) -> Any:
     return box.count, box.held, first.count, first is box
 
 
+def two_names_in_a_handler(x: Tensor) -> Any:
+    first = other = Box(x, 5)
+    try:
+        box = Box(x[0], 0)
+        if x[1] > 2:
+            raise ValueError
+    except ValueError:
+        other = box
+    n = 0
+    while x.sum() < 2:
+        x = x + 2
+        other, n = other, n + 1
+    same = box is other, other is first
+    other.held = x[1]
+    return same, box.held, other.held, first.held
+
+
+def two_names_of_a_list_in_a_handler(x: Tensor) -> Any:
+    first = other = [x]
+    if x[0] > -2:
+        try:
+            box = [x[0], x[1]]
+            if x[1] > 2:
+                raise ValueError
+        except ValueError:
+            other = box
+    return box is other, other is first, box, other
+
+
 # ---- distributions
 def of_two_distributions(x: Tensor) -> Any:
     chosen = Normal(x, 1.0) if x.sum() > 0 else Normal(x * 2, 2.0)
@@ -261,8 +290,8 @@ def distributions_in_a_loop(x: Tensor) -> Any:
 FUNCTIONS: list[Callable[[Tensor], Any]] = [
     *(in_a_loop, returned, returned_from_it, on_a_path_of_it, none_before, nested, in_a_list, in_an_attribute),
     *(computed_attributes, changed_behind_a_branch, changed_in_a_loop, by_a_method_and_a_closure, two_names, exchanged),
-    *(an_object_in_two, compared, made_in_a_body, made_on_a_path_of_it, in_a_loop_of_handlers, of_two_distributions),
-    *(of_unlike_ones, distributions_in_a_loop),
+    *(an_object_in_two, compared, made_in_a_body, made_on_a_path_of_it, in_a_loop_of_handlers, two_names_in_a_handler),
+    *(two_names_of_a_list_in_a_handler, of_two_distributions, of_unlike_ones, distributions_in_a_loop),
 ]
 
 

@@ -13,7 +13,8 @@ from stillgraph.operators.conditions import methods
 from stillgraph.operators.objects.attribute_stores import del_attr, set_attr
 from stillgraph.operators.objects.attributes import attr
 from stillgraph.operators.objects.booleans import not_
-from stillgraph.operators.objects.comparisons import eq, in_, is_, ne, ordered
+from stillgraph.operators.objects.comparisons import eq, in_, ne, ordered
+from stillgraph.operators.objects.identity import is_
 from stillgraph.operators.objects.inplace import inplace
 from stillgraph.operators.objects.stores import del_item, set_item
 from stillgraph.operators.objects.strings import format_, percent, repr_, text

@@ -24,7 +24,7 @@ from stillgraph.core.faults import ends_capture, is_signal
 from stillgraph.core.parcel import Parcel
 from stillgraph.operators.conditions.branches import result_of, return_
 from stillgraph.operators.conditions.truth import truth
-from stillgraph.operators.objects.comparisons import is_none
+from stillgraph.operators.objects.identity import is_none
 from stillgraph.trace.capture.session import session
 from stillgraph.trace.code.frames import here
 from stillgraph.trace.heap.exits import Exit

@@ -32,7 +32,8 @@ from stillgraph.operators.elements.indices import as_index
 from stillgraph.operators.objects import namespaces
 from stillgraph.operators.objects.attribute_stores import del_attr, del_past_class, set_attr, set_past_class
 from stillgraph.operators.objects.booleans import not_
-from stillgraph.operators.objects.comparisons import eq, in_, is_, ne, ordered
+from stillgraph.operators.objects.comparisons import eq, in_, ne, ordered
+from stillgraph.operators.objects.identity import is_
 from stillgraph.operators.objects.stores import del_item, set_item
 from stillgraph.operators.objects.subscripts import item
 from stillgraph.operators.outside.outside import OUTSIDE, at_run_time

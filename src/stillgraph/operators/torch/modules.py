@@ -14,7 +14,7 @@ from stillgraph.core.diagnostics import refuse
 from stillgraph.core.files import is_torch
 from stillgraph.operators.conditions.branches import if_exp
 from stillgraph.operators.dispatch import call
-from stillgraph.operators.objects.comparisons import is_none
+from stillgraph.operators.objects.identity import is_none
 from stillgraph.operators.torch.backward_hooks import BackwardHooks, has_backward_hooks
 from stillgraph.operators.torch.wrappers import WRAPPERS, free, gather, is_sharding, refuse_hook
 from stillgraph.program.facts.module_tables import entries
