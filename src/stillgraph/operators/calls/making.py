@@ -53,7 +53,7 @@ def construct(capture: Session, kind: type, args: tuple[Any, ...], kwargs: dict[
     made = getattr(kind, "__init__", None)
     if isinstance(made, FunctionType) and is_distributions(made.__code__.co_filename):
         capture.conversion.before_distribution()
-    takes_any = kind is collections.Counter or kind is collections.deque
+    takes_any = any(kind is each for each in (collections.Counter, collections.deque, collections.UserList))
     if kind.__module__ in sys.stdlib_module_names and not takes_any:
         refuse_spread(kind, args)
     calling: Any = class_member(type(kind), "__call__")

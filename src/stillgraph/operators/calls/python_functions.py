@@ -15,6 +15,7 @@ from stillgraph.operators import dispatch
 from stillgraph.operators.calls.left_alone import call_left_alone
 from stillgraph.operators.calls.making import refuse_spread
 from stillgraph.operators.calls.meanings import has_meaning
+from stillgraph.operators.conditions.methods import keeps_unknown
 from stillgraph.operators.control_flow.generators import call_generator
 from stillgraph.operators.control_flow.recursion import call_recursive
 from stillgraph.operators.dispatch import call
@@ -64,10 +65,10 @@ def call_function(capture: Session, function: FunctionType, args: tuple[Any, ...
 
 
 def _call_followed(capture: Session, original: FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    function = original
-    if capture.conversion.wants(function):
+    function, in_library = original, is_standard_library(original.__code__.co_filename)
+    if capture.conversion.wants(function) or (in_library and any(map(keeps_unknown, args[:1]))):
         function = capture.conversion.convert(function)
-    elif is_standard_library(function.__code__.co_filename):
+    elif in_library:
         refuse_spread(function, args)
         note_all(args)
         refuse_weak(function, args)

@@ -43,7 +43,18 @@ def method_of(value: Any, name: str) -> FunctionType | None:
     if code.co_filename.startswith("<attrs") or "__create_fn__" in code.co_qualname:
         return None  # written for a dataclass: it does nothing but compare
     file = code.co_filename
+    if is_standard_library(file) and keeps_unknown(value):
+        capture = session()
+        assert capture is not None
+        capture.follow_libraries()  # as `collections.UserList`, whose code would take a spread for an element
+        return method
     return None if is_ours(file) or is_torch(file) or is_standard_library(file) else method
+
+
+def keeps_unknown(value: Any) -> bool:
+    """Whether an object has a list or dict of which only the run knows the length or the keys."""
+    held = own_attributes(value) if session() is not None else None
+    return any(is_spread(each) or container_of(each) is not None for each in (held or {}).values())
 
 
 def _call(method: FunctionType, *args: Any) -> Any:

@@ -18,6 +18,7 @@ from stillgraph.operators.dispatch import call
 from stillgraph.trace.capture.session import Session, session
 from stillgraph.trace.code.signals import Diverged
 from stillgraph.trace.control_flow.raising import emit_raise
+from stillgraph.trace.effects.iterators import is_advanced_unseen, lists_behind, require_known
 from stillgraph.trace.values.numbers import StagedNumber, kind_of
 
 _LOOKS = (
@@ -80,7 +81,20 @@ def listed(values: Any) -> Any:
 def items_of(iterable: Any) -> Iterator[Any]:
     """What a loop draws from an iterable: by the method of an object of the user's, followed like any other."""
     iterator = iter(iterable)
-    return iterator if method_of(iterator, "__next__") is None else _by_method(iterator)
+    if method_of(iterator, "__next__") is not None:
+        return _by_method(iterator)
+    is_asked = session() is not None and is_advanced_unseen(iterable) and bool(lists_behind(iterable))
+    return _from_lists(iterator) if is_asked else iterator
+
+
+def _from_lists(iterator: Iterator[Any]) -> Iterator[Any]:
+    while True:
+        require_known(iterator)
+        try:
+            item = next(iterator)
+        except StopIteration:
+            return
+        yield item
 
 
 def _by_method(iterator: Any) -> Iterator[Any]:
@@ -97,6 +111,8 @@ def next_of(iterator: Any) -> Any:
     method = method_of(iterator, "__next__")
     capture = session()
     if method is None or capture is None:
+        if capture is not None and is_advanced_unseen(iterator):
+            require_known(iterator)
         return next(iterator)
     capture.iterators.asking += 1
     try:

@@ -12,6 +12,7 @@ from stillgraph.core.diagnostics import refuse
 from stillgraph.core.lookup import is_exactly
 from stillgraph.operators.conditions.branches import select
 from stillgraph.operators.containers.sequences import StagedEntries
+from stillgraph.operators.dispatch import call
 from stillgraph.operators.elements.picking import pick
 from stillgraph.trace.capture.session import Session
 from stillgraph.trace.code.frames import called, here
@@ -100,7 +101,7 @@ def require(capture: Session, key: MaybeKey) -> None:
 def at(capture: Session, container: dict[Any, Any], key: MaybeKey) -> Any:
     """``container[key]``."""
     if isinstance(container, collections.defaultdict) and container.default_factory is not None:
-        return _setdefault(capture, container, key.key, container.default_factory)
+        return _setdefault(capture, container, key.key, functools.partial(call, container.default_factory))
     if isinstance(container, collections.Counter):
         return _choose(capture, key, lambda: container[key], lambda: 0)
     require(capture, key)

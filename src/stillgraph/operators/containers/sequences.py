@@ -279,7 +279,7 @@ class Zipped(Indexed, kind=zip):
 class StagedReversed(Indexed):
     """``reversed(inner)``, of the length that it has at the beginning."""
 
-    __slots__ = ("_length", "inner")
+    __slots__ = ("_held", "_length", "inner")
 
     once = True
 
@@ -287,6 +287,9 @@ class StagedReversed(Indexed):
         super().__init__()
         self.inner = inner
         self._length: Any = None
+        self._held: list[Any] | None = None
+        if isinstance(inner, Listed):
+            self._held, self._length = [*inner.items], inner.length()
 
     @property
     def stageable(self) -> bool:
@@ -301,7 +304,21 @@ class StagedReversed(Indexed):
         return self._length
 
     def at(self, index: Any) -> Any:
-        return self.inner.at(self.length() - 1 - index)
+        place = self.length() - 1 - index
+        if self._held is not None:
+            self._require_there(place)
+        return self.inner.at(place)
+
+    def _require_there(self, place: Any) -> None:
+        """Refuse to go on where Python would end: the list has become shorter than it was; or may have, in the run."""
+        items = self.inner.items
+        if any(map(lists.is_spread, (items, self._held))):
+            is_there = [*map(id, items)] == [*map(id, self._held or ())]
+        else:
+            is_there = not isinstance(place, int) or place < len(items)
+        if not is_there:
+            message = "a list that is run over from its end has been changed since that began"
+            raise refuse("SG206", message, location=here(), hint="Run over a copy of it: reversed(values[:]).")
 
     def __length_hint__(self) -> int:
         return self._left()

@@ -17,6 +17,7 @@ from stillgraph.core.diagnostics import refuse
 from stillgraph.core.lookup import class_member
 from stillgraph.operators.conditions.branches import select
 from stillgraph.operators.containers.entries import FEW, is_staged_key
+from stillgraph.operators.dispatch import call
 from stillgraph.operators.elements import lists
 from stillgraph.operators.elements.picking import pick
 from stillgraph.program.types import JoinFailure
@@ -132,7 +133,7 @@ def at(capture: Session, container: dict[Any, Any], key: Any) -> Any:
     if isinstance(container, collections.Counter):
         return choose(capture, there, lambda: value_at(capture, table, key), lambda: 0)
     if isinstance(container, collections.defaultdict) and container.default_factory is not None:
-        return setdefault(capture, container, key, container.default_factory)
+        return setdefault(capture, container, key, functools.partial(call, container.default_factory))
     if missing is not None and not isinstance(container, collections.defaultdict):
         raise refuse_unknown("SG211", f"{called(container)} has a __missing__ of its own", container)
     require(capture, there, key)

@@ -24,9 +24,11 @@ from stillgraph.trace.control_flow.staging import branch
 from stillgraph.trace.control_flow.unknown import refuse_unknown
 from stillgraph.trace.graph.typed_values import define
 from stillgraph.trace.values import entries, lists, number_failures
+from stillgraph.trace.values.containers import holds_staged
 from stillgraph.trace.values.lists import StagedList, StagedSpread
 from stillgraph.trace.values.numbers import StagedFloat, StagedInt, StagedNumber
 from stillgraph.trace.values.operands import require_known, sample
+from stillgraph.trace.values.text import StagedText
 from stillgraph.trace.values.texts_of_paths import beside_text
 
 
@@ -58,6 +60,8 @@ def at(capture: Session, value: Sequence[Any], index: Any) -> Any:
     known = _known_element(value, index)
     if known is not _UNKNOWN:
         return known
+    if isinstance(value, deque):
+        _require_place(capture, value, index)
     whole = type(value) is list and (type(index) is int or isinstance(index, StagedInt))
     capture.before_failures(number_failures.indexing(list) if whole else None)
     spread = as_spread(capture, value)
@@ -85,12 +89,13 @@ def _cut(capture: Session, value: Any, index: slice) -> Any:
         type(value)()[slice(*map(sample, bounds))]  # to raise what Python raises
     if isinstance(index.step, StagedNumber):
         capture.before_raise(ValueError)
+    kind = list if isinstance(value, list) else tuple  # what a slice of an object of a derived class is
     if all(bound is None for bound in bounds):
-        return type(value)(value)
+        return kind(value)
     if type(bounds[0]) is int and bounds == (1, None, None) and type(value[0]) is not StagedSpread:
-        return type(value)(list(value)[1:])
+        return kind(list(value)[1:])
     spread = as_spread(capture, value)
-    return type(value)([each(capture, spread, operator.getitem, index)])
+    return kind([each(capture, spread, operator.getitem, index)])
 
 
 def contains(capture: Session, value: Sequence[Any], item: Any) -> Any:
@@ -188,6 +193,8 @@ def set_at(capture: Session, target: Any, index: Any, value: Any) -> None:
     """``target[index] = value``."""
     if isinstance(index, slice):
         raise refuse_unknown("SG210", "a slice of a list of unknown length is assigned", target)
+    if isinstance(target, deque):
+        _require_place(capture, target, index)
     capture.before_risk()
     spread = as_spread(capture, target, (value,))
     cells = lists.columns(spread.element, (value,))
@@ -223,6 +230,8 @@ def put_into_deque(capture: Session, target: deque[Any], value: Any, at_left: bo
 
 def delete_at(capture: Session, target: Any, index: Any) -> None:
     """``del target[index]``, which may be a slice."""
+    if isinstance(target, deque):
+        _require_place(capture, target, index)
     capture.before_risk()
     _become(target, [each(capture, as_spread(capture, target), operations.deleted, index)])
 
@@ -236,6 +245,8 @@ def _pop(capture: Session, target: Any, index: Any = -1) -> Any:
     known = _known_element(target, index)
     if known is not _UNKNOWN and isinstance(target, list):
         return target.pop(index)
+    if isinstance(target, deque):
+        _require(capture, length(capture, target) > 0, lambda: IndexError("pop from an empty deque"))
     capture.before_risk()
     spread = as_spread(capture, target)
     rest = each(capture, spread, operations.popped, index)
@@ -252,8 +263,8 @@ def _popleft(capture: Session, target: Any) -> Any:
 
 def _insert(capture: Session, target: Any, index: Any, value: Any) -> None:
     if isinstance(target, deque) and target.maxlen is not None:
-        full = length(capture, target) >= target.maxlen
-        branch(capture, full, lambda: _refuse_full(capture), lambda: None, (), ())
+        has_room = length(capture, target) < target.maxlen
+        _require(capture, has_room, lambda: IndexError("deque already at its maximum size"))
     if type(index) is int and index == 0:
         _become(target, [value, *target])
         return
@@ -272,28 +283,48 @@ def _reverse(capture: Session, target: Any) -> None:
 
 
 def _remove(capture: Session, target: Any, value: Any) -> None:
+    if isinstance(target, deque):
+        there = contains(capture, target, value)
+        _require(capture, there, lambda: ValueError(_missing(capture, target, value)))
     capture.before_risk()
     node = capture.emit("call_function", operations.found_to_remove, _sought(capture, target, value), {})
     delete_at(capture, target, capture.fresh_result(int, node))
 
 
 def _index(capture: Session, target: Any, value: Any, *bounds: Any) -> Any:
-    if isinstance(target, tuple):
-        within = target[slice(*bounds)] if bounds else target
-        branch(capture, contains(capture, within, value), lambda: None, lambda: _refuse_missing(capture), (), ())
-    capture.before_risk()
     sought = _sought(capture, target, value)
+    if not isinstance(target, list) or sought[1] is not value:  # the run's own message would be another
+        within = at(capture, list(target), slice(*(*bounds, None)[:2])) if bounds else target
+        there = contains(capture, within, value)
+        _require(capture, there, lambda: ValueError(_missing(capture, target, value)))
+    capture.before_risk()
     return capture.fresh_result(int, capture.emit("call_method", "index", (*sought, *bounds), {}))
 
 
-def _refuse_full(capture: Session) -> NoReturn:
-    emit_raise(capture, IndexError("deque already at its maximum size"))
-    raise Diverged
+def _require(capture: Session, holds: Any, error: Callable[[], Exception]) -> None:
+    """Raise, in the run, what Python raises where a condition does not hold."""
+
+    def fail() -> NoReturn:
+        emit_raise(capture, error())
+        raise Diverged
+
+    if holds is False:
+        fail()
+    if holds is not True:
+        branch(capture, holds, lambda: None, fail, (), ())
 
 
-def _refuse_missing(capture: Session) -> NoReturn:
-    emit_raise(capture, ValueError("tuple.index(x): x not in tuple"))
-    raise Diverged
+def _require_place(capture: Session, target: deque[Any], index: Any) -> None:
+    """Raise what a deque raises where it has no element at an index: the program has lists."""
+    count = length(capture, target)
+    _require(capture, (index < count) & (index >= -count), lambda: IndexError("deque index out of range"))
+
+
+def _missing(capture: Session, target: Any, value: Any) -> Any:
+    if isinstance(target, tuple):
+        return "tuple.index(x): x not in tuple"
+    template = f"{{!r}} is not in {'list' if isinstance(target, list) else 'deque'}"
+    return StagedText(capture, template, (value,)) if holds_staged(value) else template.format(value)
 
 
 def _count_of(capture: Session, target: Any, value: Any) -> Any:

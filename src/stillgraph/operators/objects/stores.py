@@ -85,6 +85,9 @@ def _set_item(target: Any, key: Any, value: Any) -> None:
         capture = session()
         if capture is not None and isinstance(key, slice) and isinstance(target, list):
             value = known_or_list(value, listed)
+            if key.step not in (None, 1) and lists.is_spread(value):
+                message = "every so manieth element is assigned, of a list of which only the run knows the length"
+                raise refuse("SG210", message, location=here(), hint="Assign them one by one, in a loop.")
         if capture is not None and isinstance(target, (dict, list, collections.deque)):
             promote_item(capture, target, key, value)
         if capture is not None and tables.is_by_table(target, key):

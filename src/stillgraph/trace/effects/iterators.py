@@ -21,6 +21,7 @@ from stillgraph.trace.code.frames import here
 from stillgraph.trace.effects.counters import Counters
 from stillgraph.trace.effects.upcoming import ADVANCE_OUTSIDE, AS_LIST, Ahead, Outside, refuse_outer
 from stillgraph.trace.graph.region import Region
+from stillgraph.trace.values.lists import has_spread
 
 if TYPE_CHECKING:
     from stillgraph.trace.capture.session import Session
@@ -204,6 +205,7 @@ class Iterators:
         """
         if not is_advanced_unseen(value):
             return value
+        require_known(value)
         ahead = None if id(value) in self._over_outer else self._ahead(value)
         if ahead is None:
             self.before_advancing(value)
@@ -239,6 +241,22 @@ def is_advanced_unseen(value: Any) -> bool:
     if not isinstance(method, FunctionType):
         return True
     return is_torch(method.__code__.co_filename) or is_standard_library(method.__code__.co_filename)
+
+
+def lists_behind(iterator: Any) -> list[Any]:
+    """The lists that an iterator of Python's runs over."""
+    return [each for each in behind(iterator) if isinstance(each, (list, deque))]
+
+
+def require_known(iterator: Any) -> None:
+    """To be called before an iterator of Python's is advanced: a list under it must not have become one of the run's.
+
+    Raises:
+        CaptureError: it has. Python would count what stands for several elements as one.
+    """
+    if any(map(has_spread, lists_behind(iterator))):
+        message = "an iterator goes on over a list of which only the run knows by now how long it is"
+        raise refuse("SG206", message, location=here(), hint="Make the iterator behind the last change of the list.")
 
 
 def drawn_from(iterator: Any) -> Any:
