@@ -11,7 +11,7 @@ from torch import Tensor
 
 import stillgraph as sg
 from stillgraph.core.diagnostics import CaptureError
-from stillgraph.operators.objects import comparisons
+from stillgraph.operators.objects import identity
 from stillgraph.program.program import Program
 from tests.unit.runtime.test_static_function import static
 
@@ -87,11 +87,11 @@ def test_other_sizes_are_tried_ever_more_rarely() -> None:
 
 def test_a_program_for_other_calls_is_refused_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     space: dict[str, Any] = {}
-    exec(compile("def breaks(value): raise AssertionError('a fault')", comparisons.__file__, "exec"), space)
+    exec(compile("def breaks(value): raise AssertionError('a fault')", identity.__file__, "exec"), space)
 
     def asks(x: Tensor, a: Any, b: Any) -> Tensor:
         return x + 1 if a is b else x
 
-    monkeypatch.setattr(comparisons, "is_told_by_value", space["breaks"])
+    monkeypatch.setattr(identity, "is_told_by_value", space["breaks"])
     with pytest.raises(CaptureError, match=r"(?s)AssertionError: a fault.*SG307"):
         sg.export(asks, (torch.ones(2), 3.0, 4.0))

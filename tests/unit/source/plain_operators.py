@@ -259,6 +259,7 @@ OPERATORS: dict[str, object] = {
     "handling": lambda: None, "starred": lambda: contextlib.nullcontext(contextlib.nullcontext()),
     "handled": lambda kinds: kinds,
     "raised": lambda error: error, "known": lambda error: error, "caused": caused, "try_": try_, "with_": with_,
+    "set_display": lambda *values: set(values), "dict_display": lambda *pairs: dict(pairs),
     "list_of": list_of, "set_of": set_of, "dict_of": dict_of, "generator_of": generator_of,
     "binding": lambda generator, binds=True: generator, "hidden": hidden,
     "generator": lambda twin, emit: lambda function: function,

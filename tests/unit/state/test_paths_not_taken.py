@@ -5,7 +5,6 @@ Names that are only assigned are read by no code: what they hold is written back
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import types
 from collections.abc import Callable, Iterator
@@ -181,8 +180,7 @@ ONCE = [
     *((to_global_in_loop, kind) for kind in ("tensor", "text", "dataclass", "nested")),
     *((place, kind) for place in HELD for kind in ("tuple", "dict") if place not in (to_global, to_global_in_loop)),
 ]
-IN_LOOPS = (to_global_in_loop, to_global_in_branch_in_loop, to_attribute_in_loop, to_item_in_loop)
-ALL = [(place, kind) for place in HELD for kind in MAKERS if kind != "object" or place not in IN_LOOPS]
+ALL = [(place, kind) for place in HELD for kind in MAKERS]
 
 
 @pytest.fixture(autouse=True)
@@ -248,19 +246,6 @@ def test_every_kind_in_every_place(place: Callable[..., Any], kind: str, through
             _compare(place, kind, full_graph=True)
     else:
         _compare(place, kind, full_graph=through == "source")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("through", ["source", "bytecode", "segments"])
-@pytest.mark.parametrize("place", IN_LOOPS, ids=lambda each: each.__name__)
-def test_an_object_that_a_loop_replaces_is_refused_in_a_program(place: Callable[..., Any], through: str) -> None:
-    """Objects of classes that are no dataclasses are not carried from one iteration to the next."""
-    if through == "segments":
-        _compare(place, "object", full_graph=False)
-        return
-    front_end = through_bytecode() if through == "bytecode" else contextlib.nullcontext()
-    with front_end, pytest.raises(sg.CaptureError, match=r"a Plain(.|\n)*SG203"):
-        _compare(place, "object", full_graph=True)
 
 
 def test_what_a_loop_returns_is_the_argument_it_began_with() -> None:

@@ -22,6 +22,7 @@ from stillgraph.operators.outside.unseen import initialiser
 from stillgraph.operators.python.enumerations import is_looked_up, member_of
 from stillgraph.trace.capture.session import Session
 from stillgraph.trace.code.frames import called, here
+from stillgraph.trace.control_flow.joined.unjoined import Unjoined
 from stillgraph.trace.control_flow.unknown import refuse_unknown
 from stillgraph.trace.torch_rules.tensor_classes import require_makeable
 from stillgraph.trace.values.entries import container_of, some_keys
@@ -83,6 +84,13 @@ def make(
         instance: Any = call_function(capture, new, (kind, *args), kwargs)
     else:
         instance = new(kind) if new is object.__new__ else new(kind, *args)
+    return _initialised(capture, kind, instance, args, kwargs)
+
+
+def _initialised(capture: Session, kind: type, instance: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """What a ``__new__`` has given, its ``__init__`` called as ``type.__call__`` does."""
+    if isinstance(instance, Unjoined):
+        return instance.either(lambda each: _initialised(capture, kind, each, args, kwargs))
     if not isinstance(instance, kind):
         return instance
     set_up: Any = type(instance).__init__

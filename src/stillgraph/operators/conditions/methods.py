@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import operator
 from collections import Counter, deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import FunctionType
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 
@@ -16,7 +17,9 @@ from stillgraph.operators.dispatch import call, not_
 from stillgraph.operators.elements.indices import counted
 from stillgraph.polyfills.deques import OPERATORS
 from stillgraph.trace.capture.session import session
-from stillgraph.trace.control_flow.joined.unjoined import Unjoined
+from stillgraph.trace.code.signals import Diverged
+from stillgraph.trace.control_flow.joined.unjoined import Unjoined, alternatives, is_lost
+from stillgraph.trace.control_flow.raising import emit_raise
 from stillgraph.trace.control_flow.spreads import is_spread
 from stillgraph.trace.values.entries import container_of, refuse_operator
 from stillgraph.trace.values.number_operands import base_value
@@ -105,24 +108,55 @@ def _binary(symbol: str, left: Any, right: Any, mine: FunctionType | None, other
     name, reflected = f"__{_NAMES[symbol]}__", f"__r{_NAMES[symbol]}__"
     if type(left) is type(right):
         other = None
-    elif other is not None and _overrides(right, left, reflected):
-        result = _call(other, right, left)
-        if result is not NotImplemented:
-            return result
-        other = None
+    mirrored = None if other is None else functools.partial(_call, other, right, left)
+    steps: list[Callable[[], Any]] = []
+    if mirrored is not None and _overrides(right, left, reflected):
+        steps, other = [mirrored], None
     if mine is not None:
-        result = _call(mine, left, right)
-    else:
-        result = _by_type(left, name, right) if other is not None else NotImplemented
-    if result is NotImplemented and other is not None:
-        result = _call(other, right, left)
-    elif result is NotImplemented and mine is not None and type(left) is not type(right):
-        result = _by_type(right, reflected, left)
-    if result is NotImplemented:
+        steps.append(functools.partial(_call, mine, left, right))
+    elif other is not None:
+        steps.append(functools.partial(_by_type, left, name, right))
+    if mirrored is not None and other is not None:
+        steps.append(mirrored)
+    elif mine is not None and type(left) is not type(right):
+        steps.append(functools.partial(_by_type, right, reflected, left))
+
+    def fail() -> NoReturn:
         shown = "** or pow()" if symbol == "**" else symbol
         kinds = f"'{named(left)}' and '{named(right)}'"
-        raise TypeError(f"unsupported operand type(s) for {shown}: {kinds}")
-    return result
+        _raise(TypeError(f"unsupported operand type(s) for {shown}: {kinds}"))
+
+    return _first_answer(steps, fail)
+
+
+def _first_answer(steps: Sequence[Callable[[], Any]], fail: Callable[[], Any]) -> Any:
+    """What the first of some methods gives that is not ``NotImplemented``."""
+    if not steps:
+        return fail()
+    return or_else(steps[0](), functools.partial(_first_answer, steps[1:], fail))
+
+
+def or_else(result: Any, otherwise: Callable[[], Any]) -> Any:
+    """What a method gives, or where that is ``NotImplemented``, be it on some paths, what comes of asking further."""
+    if result is NotImplemented:
+        return otherwise()
+    return result.either(lambda each: or_else(each, otherwise)) if _may_decline(result) else result
+
+
+def _may_decline(result: Any) -> bool:
+    if not isinstance(result, Unjoined) or is_lost(result):
+        return result is NotImplemented
+    known = alternatives(result)
+    return _may_decline(known.left) or _may_decline(known.right)
+
+
+def _raise(error: Exception) -> NoReturn:
+    """Raise what Python raises where no method knows an operator: on a path of the run, in the run."""
+    capture = session()
+    if capture is None or not capture.in_arm:
+        raise error
+    emit_raise(capture, error)
+    raise Diverged
 
 
 def _overrides(right: Any, left: Any, name: str) -> bool:
@@ -174,21 +208,25 @@ def compared(name: str, left: Any, right: Any) -> tuple[Any] | None:
     tries = [(left, mine, name, right), (right, other, REFLECTED_COMPARISONS[name], left)]
     if type(left) is not type(right) and isinstance(right, _kind(left)):
         tries.reverse()
-    for value, method, tried, against in tries:
-        if method is not None:
-            result = method(value, against)
-        elif isinstance(value, StagedNumber):
-            result = by_method(value, tried, against)
-        elif isinstance(value, (torch.Tensor, Staged)):
-            result = NotImplemented
-        else:
-            result = getattr(type(value), tried)(value, against)
-        if result is not NotImplemented:
-            return (result,)
-    if name in ("__eq__", "__ne__"):
-        return ((left is right) is (name == "__eq__"),)
-    kinds = f"'{named(left)}' and '{named(right)}'"
-    raise TypeError(f"'{_SYMBOLS[name]}' not supported between instances of {kinds}")
+    steps = [functools.partial(_asked, value, method, tried, against) for value, method, tried, against in tries]
+
+    def fail() -> Any:
+        if name in ("__eq__", "__ne__"):
+            return (left is right) is (name == "__eq__")
+        kinds = f"'{named(left)}' and '{named(right)}'"
+        return _raise(TypeError(f"'{_SYMBOLS[name]}' not supported between instances of {kinds}"))
+
+    return (_first_answer(steps, fail),)
+
+
+def _asked(value: Any, method: Callable[[Any, Any], Any] | None, name: str, against: Any) -> Any:
+    if method is not None:
+        return method(value, against)
+    if isinstance(value, StagedNumber):
+        return by_method(value, name, against)
+    if isinstance(value, (torch.Tensor, Staged)):
+        return NotImplemented
+    return getattr(type(value), name)(value, against)
 
 
 def _comparing(value: Any, name: str) -> Callable[[Any, Any], Any] | None:
@@ -204,7 +242,9 @@ def _comparing(value: Any, name: str) -> Callable[[Any, Any], Any] | None:
 
 
 def _unequal(equal: Any) -> Any:
-    return equal if equal is NotImplemented else not_(equal)
+    if equal is NotImplemented:
+        return equal
+    return equal.either(_unequal) if _may_decline(equal) else not_(equal)
 
 
 def got(target: Any, name: str) -> tuple[Any] | None:

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from stillgraph.core.lookup import of_class
-from stillgraph.operators.conditions.methods import binary, by_methods
+from stillgraph.operators.conditions.methods import binary, by_methods, or_else
 from stillgraph.operators.dispatch import call, taken
 from stillgraph.operators.elements.indices import counted
 from stillgraph.operators.objects.changes import CONTAINERS, change, note_contents
@@ -60,8 +60,7 @@ def inplace(symbol: str, left: Any, right: Any) -> Any:
         return left.either(lambda v: inplace(symbol, v, right))
     method = of_class(left, f"__{_INPLACE[symbol].__name__}__")
     if session() is not None and isinstance(method, FunctionType) and not isinstance(left, torch.Tensor):
-        result = call(method, left, right)
-        return _BINARY[symbol](left, right) if result is NotImplemented else result
+        return or_else(call(method, left, right), lambda: _BINARY[symbol](left, right))
     if session() is not None and by_methods(symbol, left, right, in_place=method is not None):
         return _BINARY[symbol](left, right)
     return change(left, f"__{_INPLACE[symbol].__name__}__", (right,), lambda: _in_c(symbol, left, right))

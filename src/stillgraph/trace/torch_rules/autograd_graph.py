@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import contextlib
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.autograd.graph import Node
 
-from stillgraph.program.facts.info import info
+from stillgraph.program.facts.info import info, mark
 from stillgraph.trace.fakes.symbolic import is_hidden
 
 if TYPE_CHECKING:
-    pass
+    from stillgraph.trace.graph.region import Region
 
 
 # ---- autograd's graph
@@ -77,12 +78,48 @@ def requirement_differs(fake: torch.Tensor) -> bool:
             if node in found or node is None:
                 continue
             found.add(node)
+            if _ON_A_PATH in _metadata(node):
+                differs = True
+                continue
             variable = getattr(node, "variable", None)
             if variable is not None and not info(variable).grad_differs:
                 return False
             differs = differs or variable is not None
             todo.extend(after for after, _ in node.next_functions)
     return differs
+
+
+_ON_A_PATH = "stillgraph: of what a path has written in place"
+
+
+@contextlib.contextmanager
+def written_on_a_path(region: Region, args: Sequence[Any]) -> Iterator[None]:
+    """While an operation runs on fakes, which may write to the first in place; that is one fake for all paths.
+
+    Args:
+        region: that the operation is recorded in.
+        args: what it is given.
+    """
+    around = region.parent
+    first: Any = args[0] if args and isinstance(args[0], torch.Tensor) else None
+    behind = () if first is None or around is None else (first, first._base)
+    older = [each for each in behind if each is not None and not each.requires_grad and _knows(around, each)]
+    yield
+    for each in older:
+        if each.requires_grad:
+            mark(each, grad_differs=True)
+            node = node_of(each)
+            if node is not None:
+                _metadata(node)[_ON_A_PATH] = True
+
+
+def _knows(region: Region | None, value: Any) -> bool:
+    return region is not None and region.holds(value)
+
+
+def _metadata(node: Any) -> dict[Any, Any]:
+    found: dict[Any, Any] = node.metadata  # which torch declares as a method
+    return found
 
 
 def accumulates(fake: torch.Tensor) -> bool:

@@ -17,6 +17,7 @@ from stillgraph.core.diagnostics import Refusal
 from stillgraph.program.facts.info import info, mark
 from stillgraph.program.types import ListType
 from stillgraph.trace.fakes.symbolic import is_fake
+from stillgraph.trace.torch_rules.autograd_graph import written_on_a_path
 from stillgraph.trace.torch_rules.fake_execution import run_on_fakes
 
 if TYPE_CHECKING:
@@ -151,7 +152,8 @@ def run(recorder: Recorder, func: Callable[..., Any], args: Any, kwargs: dict[st
     if func in _VIEWS and args and varies(recorder, args[0]):
         args = (_contiguous(args[0]), *args[1:])
     try:
-        return run_on_fakes(recorder.symbolic, func, args, kwargs)
+        with written_on_a_path(recorder.region, args):
+            return run_on_fakes(recorder.symbolic, func, args, kwargs)
     except ValueError as error:
         if not str(error).startswith(_CANNOT_VIEW):
             raise
