@@ -6,10 +6,13 @@ import collections
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Any
 
+from stillgraph.program.types import JoinFailure
 from stillgraph.trace.control_flow.heap import OlderObjects
+from stillgraph.trace.control_flow.joined.join_errors import named
 from stillgraph.trace.control_flow.joined.leaves import is_empty
 from stillgraph.trace.graph.recorder import Recorder
 from stillgraph.trace.heap.exits import Exit
+from stillgraph.trace.heap.identities import Conditions, Identities
 from stillgraph.trace.heap.places import MISSING, ContentsPlace, Place
 from stillgraph.trace.values.arrays import StagedArray
 from stillgraph.trace.values.complexes import StagedComplex
@@ -79,3 +82,36 @@ def remember_copies(recorder: Recorder, is_older: Callable[[Any], bool], result:
     for container in mutable_containers(result) if older else ():
         if not is_older(container) and not recorder.identities.is_told(container):
             recorder.identities.copy_of(container, older.values())
+
+
+def refuse_lost_names(identities: Identities, left: dict[Place, Any], inputs: Iterable[Any]) -> None:
+    """Refuse an iteration that leaves one container in two places: behind the loop they would be two.
+
+    Each is what it is found as, or what its flags tell: one that the iteration was given in another place.
+
+    Args:
+        identities: what the flags tell.
+        left: what an iteration leaves in the places whose containers are made anew.
+        inputs: what it was given.
+
+    Raises:
+        JoinFailure: there is such a container.
+    """
+    given = {id(c) for value in inputs for c in mutable_containers(value)}
+    seen: dict[int, list[tuple[Place, Conditions]]] = {}
+    for place, value in left.items():
+        held = [*mutable_containers(value)]
+        mine = [(on, c) for each in held for on, c in identities.told(each) if c is each or id(c) in given]
+        for conditions, container in mine:
+            others = (other for other, on in seen.get(id(container), ()) if not _exclude(on, conditions))
+            other = next(others, None)
+            if other is not None:
+                names = f"'{named(place)}' and '{named(other)}' are one {type(container).__name__} after an iteration"
+                raise JoinFailure("SG203", f"{names}, of which the loop would make two")
+        for conditions, container in mine:
+            seen.setdefault(id(container), []).append((place, conditions))
+
+
+def _exclude(some: Conditions, others: Conditions) -> bool:
+    """Whether no path has both: a flag would be true and false."""
+    return any(flag is other and holds is not wanted for flag, holds in some for other, wanted in others)

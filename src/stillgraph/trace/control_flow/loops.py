@@ -15,6 +15,7 @@ from stillgraph.program.types import JoinFailure
 from stillgraph.trace.control_flow.aliases import (
     freeze_copies,
     mutable_containers,
+    refuse_lost_names,
     remember_copies,
     with_other_names,
 )
@@ -266,7 +267,12 @@ def _joined(
     node = recorder.emit("call_function", torch.ops.higher_order.while_loop, (), {})
     node.args = (test_graph, body_graph, entries, tuple(operands))
     values = iter(bind_outputs(recorder, node, [slot.type for slot in slots], [slot.place for slot in slots]))
-    _refuse_lost_names(loop_, arm, inputs)
+    made_anew = {
+        place: arm.value(place, inputs.get(key, place.get()))
+        for key, place in loop_.places.items()
+        if isinstance(loop_.state[key], (Tree, Listed)) and not isinstance(place, ContentsPlace)
+    }
+    refuse_lost_names(recorder.identities, made_anew, inputs.values())
     for place in loop_.places.values():
         recorder.relied.add(place)  # without an iteration it is left as it was
     stays = _staying(recorder, inputs, left)
@@ -276,8 +282,8 @@ def _joined(
     for key, state in loop_.state.items():
         if is_stale(state):
             recorder.journal.write(loop_.places[key], build(state, lambda _: None))
-        made_anew = isinstance(state, (Tree, Listed)) and not isinstance(loop_.places[key], ContentsPlace)
-        if slots_of(state) or made_anew:
+        is_made_anew = loop_.places[key] in made_anew
+        if slots_of(state) or is_made_anew:
             entry, result = loop_.places[key].get(), build(state, lambda _: next(values))
             for value in (entry, left[key]):
                 recorder.identities.take_apart(mutable_containers(value))
@@ -286,7 +292,7 @@ def _joined(
             met.append((result, entry, left[key]))
             if key in loop_.shared and isinstance(state, (Tree, Listed)):
                 freeze_copies(recorder, entry, result)
-            if made_anew:
+            if is_made_anew:
                 remember_copies(recorder, arm.is_older, result, left[key])
     exit: Exit = build(loop_.exit, lambda _: next(values))
     at_the_end = contextlib.nullcontext, functools.partial(recorder.resume, arm.region)
@@ -344,22 +350,6 @@ def _put_in(recorder: Recorder, element: Element, child: Any) -> list[Any]:
 
 def _is_listed(value: Any) -> bool:
     return isinstance(value, (list, tuple, collections.deque)) and has_spread(value)
-
-
-def _refuse_lost_names(loop_: _Loop, arm: Arm, inputs: dict[Hashable, Any]) -> None:
-    """Refuse an iteration that leaves one container in two places: behind the loop they would be two."""
-    seen: dict[int, Any] = {}
-    for key, state in loop_.state.items():
-        place = loop_.places[key]
-        if isinstance(place, ContentsPlace) or not isinstance(state, (Tree, Listed)):
-            continue
-        mine = {id(c): c for c in mutable_containers(arm.value(place, inputs.get(key, place.get())))}
-        if mine.keys() & seen.keys():
-            other = next(seen[container] for container in mine if container in seen)
-            kind = type(next(held for container, held in mine.items() if container in seen)).__name__
-            names = f"'{named(place)}' and '{named(other)}'"
-            raise JoinFailure("SG203", f"{names} are one {kind} after an iteration, of which the loop would make two")
-        seen.update(dict.fromkeys(mine, place))
 
 
 def _run_test(loop_: _Loop, test: Test) -> Arm:

@@ -116,6 +116,13 @@ class Identities:
         origin = self.origins.get(id(value))
         return [value] if origin is None else [side for _, side in _told(origin)]
 
+    def told(self, value: Any) -> Iterator[tuple[Conditions, Any]]:
+        """What a container may be: itself, and those from before, each with the flags and what they are where it is."""
+        yield (), value
+        origin = self.origins.get(id(value))
+        if origin is not None:
+            yield from _told(origin)
+
     def counterparts(self, target: Any) -> Iterator[tuple[Conditions, Any]]:
         """The other containers that a container may be, each with the flags, and what they are where it is that one."""
         for origin in [*self.origins.values()]:
