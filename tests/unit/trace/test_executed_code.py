@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import os
 import random
@@ -111,3 +112,29 @@ def test_what_is_recorded_is_hardly_watched(monkeypatch: pytest.MonkeyPatch, fun
     monkeypatch.setattr(ExecutedCode, "_note", count)
     sg.to_static(function, backend="eager")(torch.ones(2))
     assert noted.total() < most, noted
+
+
+def test_what_is_paused_while_python_is_about_to_call_it_is_still_there() -> None:
+    """Python holds no reference to a profile function that it calls, and may collect garbage just before."""
+    executed, others = ExecutedCode(), list[Any]()
+
+    def collecting(phase: str, info: dict[str, int]) -> None:
+        watching = executed.pause()
+        others.extend(executed.pause for _ in range(20))  # these take the place of what is gone
+        executed.resume(watching)
+
+    def called(numbers: list[int]) -> list[Any]:
+        return list(pair for pair in enumerate(numbers))  # noqa: C400  # a generator's frame is told of, too
+
+    before = gc.get_threshold()
+    gc.callbacks.append(collecting)
+    try:
+        for threshold in range(1, 20):
+            gc.set_threshold(threshold)
+            others.clear()
+            with executed.watching():
+                for _ in range(300):
+                    assert called([1, 2]) == [(0, 1), (1, 2)]
+    finally:
+        gc.callbacks.remove(collecting)
+        gc.set_threshold(*before)

@@ -79,6 +79,7 @@ class ExecutedCode:
         self._raised = 0  # how often in such code
         self._looking: _Looking | None = None
         self._watching = False
+        self._noting: Any = None
 
     def ran(self, code: CodeType) -> bool:
         """Whether code has run by itself, rather than step by step in the interpreter."""
@@ -93,7 +94,8 @@ class ExecutedCode:
     def watching(self) -> Iterator[None]:
         """Collect in the body. A profiler that is running goes without what happens there."""
         before = sys.getprofile()
-        sys.setprofile(self._note)
+        self._noting = self._note  # one object: Python calls it without a reference, and code may pause it just then
+        sys.setprofile(self._noting)
         self._watching = True
         try:
             yield
@@ -102,6 +104,7 @@ class ExecutedCode:
             self._look_no_more()
             resume = getattr(before, "enable", None)  # cProfile's profiler is no function before Python 3.12
             resume() if resume is not None else sys.setprofile(before)
+            self._noting = None
 
     def pause(self) -> bool:
         """Collect nothing until `resume`; whether it collected before. Torch's own code makes thousands of calls."""
@@ -115,7 +118,7 @@ class ExecutedCode:
         """End a `pause`, given what it returned."""
         if watching:
             self._watching = True
-            sys.setprofile(self._note)
+            sys.setprofile(self._noting)
 
     @contextlib.contextmanager
     def paused(self) -> Iterator[None]:
@@ -162,7 +165,7 @@ class ExecutedCode:
         if event != "call":
             self._look_no_more()
             if self._watching:
-                sys.setprofile(self._note)
+                sys.setprofile(self._noting)
 
     def _look_no_more(self) -> None:
         looking, self._looking = self._looking, None
