@@ -37,7 +37,8 @@ def getattr_(target: Any, name: str, *default: Any) -> Any:
         if method_of(target, "__getattr__") is None and not is_computed:
             return getattr(target, name, *default)
         try:
-            return attr(target, name)
+            with capture.handlers.answering(AttributeError):
+                return attr(target, name)
         except AttributeError:
             return default[0]
     return attr(target, name)
@@ -51,7 +52,8 @@ def hasattr_(target: Any, name: str) -> Any:
         return attribute_or(capture, target, name, perhaps, lambda value: True, lambda: False)
     if method_of(target, "__getattr__") is not None or _is_computed(target, name):
         try:
-            attr(target, name)
+            with capture.handlers.answering(AttributeError):
+                attr(target, name)
         except AttributeError:
             return False
         return True

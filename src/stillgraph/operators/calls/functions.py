@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import contextlib
 import functools
 import itertools
 import operator
@@ -78,13 +79,20 @@ def _iter(*args: Any) -> Any:
 
 def _map(function: Any, *iterables: Any) -> Any:
     if len(iterables) == 1 and isinstance(iterables[0], Produced) and not iterables[0].begun:
-        return mapped(functools.partial(call, function), iterables[0])
+        return mapped(functools.partial(_call_ending, function), iterables[0])
     if any(map(_has_unknown_length, iterables)):
         if len(iterables) == 1:
-            return generator_of(iterables[0], functools.partial(call, function), made=Mapped)
-        return generator_of(zip_(*iterables), lambda items: call(function, *items), made=Mapped)
+            return generator_of(iterables[0], functools.partial(_call_ending, function), made=Mapped)
+        return generator_of(zip_(*iterables), lambda items: _call_ending(function, *items), made=Mapped)
     known = (each if is_looped_over(each) else known_or_list(_run_over(each)) for each in iterables)
-    return map(functools.partial(call, function), *known)
+    return map(functools.partial(_call_ending, function), *known)
+
+
+def _call_ending(function: Any, *items: Any) -> Any:
+    """A call by ``map``, which a StopIteration would end."""
+    capture = session()
+    with contextlib.nullcontext() if capture is None else capture.handlers.answering(StopIteration):
+        return call(function, *items)
 
 
 def _run_over(iterable: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Callable, Iterator
 from types import FunctionType, GeneratorType
@@ -55,7 +56,9 @@ class Produced(StandIn, kind=GeneratorType):
 
         taking: Any = watched
         taking.nothing, taking.delegated = MISSING, Delegated
-        self.returned = self._run(taking)
+        capture = session()
+        with contextlib.nullcontext() if capture is None else capture.handlers.answering(StopIteration):
+            self.returned = self._run(taking)
         if left:
             self._drawn = _advanced()
 

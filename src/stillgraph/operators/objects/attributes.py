@@ -51,7 +51,10 @@ def attr(target: Any, name: str) -> Any:
     if type(target) is super and descriptor is None:
         descriptor, receiver = _inherited(target, name), target.__self__  # type: ignore[attr-defined]  # of a ``super()``
     if isinstance(descriptor, property) and isinstance(descriptor.fget, FunctionType):
-        return call(descriptor.fget, receiver)
+        if class_member(type(receiver), "__getattr__") is None:
+            return call(descriptor.fget, receiver)
+        with capture.handlers.answering(AttributeError):  # which Python goes on with by ``__getattr__``
+            return call(descriptor.fget, receiver)
     compute, own = _computing(descriptor, target, name), own_attributes(target)
     if compute is not None and own is not None:
         kept = own.get(name, MISSING)

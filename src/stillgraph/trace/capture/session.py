@@ -199,7 +199,7 @@ class Session(BothSides):
         """
         self.iterators.before_raise(kind)
         self.raises += 1
-        left = raised or (Raised(kind, kind in RAISED_EXACTLY),)
+        left = each_of_them = raised or (Raised(kind, kind in RAISED_EXACTLY),)
         seen = certain or (self.may_end and (self.side_effects.acted or self.knowledge.acts))
         handlers = self.handlers
         is_watched = bool(handlers.watching) and (seen or sees_any(handlers.watching, handlers.attempts, kind, left))
@@ -223,6 +223,9 @@ class Session(BothSides):
                 left = tuple(each for each in left if not each.is_surely(attempt.kinds))
         frame = frame_in_try(self)
         if frame is None:
+            if kind is not None and certain and handlers.answers(kind, each_of_them):
+                message = f"{kind.__name__} is raised where a tensor decides, and is an answer to Python"
+                raise refuse("SG208", message, location=here(), hint=_CHECK_BEFORE)
             return
         if not self.knowledge.tries:
             raise Restart("tries", None)

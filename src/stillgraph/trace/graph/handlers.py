@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 
@@ -18,6 +20,24 @@ class Handlers:
         self.handled_before: list[BaseException] = []  # what a segment begins in the handlers of: another in each call
         self.swallowing: list[int] = []  # by manager entered that may end an exception: how many attempts lie around
         self.watching: list[int] = []  # the same, by manager of the user's that sees an exception go by
+        self.asking: list[tuple[type[BaseException], int]] = []  # what Python takes for an answer, and so many around
+
+    @contextlib.contextmanager
+    def answering(self, kind: type[BaseException]) -> Iterator[None]:
+        """While code is run that answers Python by an exception of a class, which Python itself handles."""
+        self.asking.append((kind, len(self.attempts)))
+        try:
+            yield
+        finally:
+            self.asking.pop()
+
+    def answers(self, kind: type[BaseException], raised: Sequence[Any]) -> bool:
+        """Whether Python would take what is raised for an answer: no ``try`` around it ends it before."""
+        for asked, around in self.asking:
+            inner = [each for each in self.attempts[around:] if not each.only_cleans_up]
+            if issubclass(kind, asked):
+                return not any(each.may_be(attempt.kinds) for attempt in inner for each in raised)
+        return False
 
     @property
     def may_carry(self) -> bool:
