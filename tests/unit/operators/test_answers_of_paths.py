@@ -196,7 +196,24 @@ def in_an_expression(x: Tensor) -> Any:
         return str(error)
 
 
+class Holding:
+    def __init__(self, x: Tensor) -> None:
+        self.asked = Asked(x)
+
+    @property
+    def five(self) -> Any:
+        try:
+            return getattr(self.asked, "five", 7)
+        except AttributeError:
+            return 8
+
+
+def in_another_answer(x: Tensor) -> Any:
+    return getattr(Holding(x), "five", 9)
+
+
 ANSWERS = [
+    in_another_answer,
     *(with_a_default, whether_there_is_one, in_a_pattern, asked_further, of_a_module),
     *(in_map, in_a_generator, in_an_expression),
 ]

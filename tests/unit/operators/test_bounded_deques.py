@@ -112,9 +112,16 @@ def of_two_lengths(x: Tensor) -> Any:
     return held, len(held)
 
 
+def extended_by_itself(x: Tensor) -> Any:
+    held, turned = deque(rows(x), 3), deque(rows(x), 3)
+    held.extend(held)
+    turned.extendleft(turned)
+    return held, turned
+
+
 FUNCTIONS = [
     *(extended, extended_by_known, extended_at_the_left, added, repeated, of_no_room),
-    *(appended_in_a_loop, appended_on_paths, inserted, taken, of_two_lengths),
+    *(appended_in_a_loop, appended_on_paths, inserted, taken, of_two_lengths, extended_by_itself),
 ]
 
 

@@ -202,6 +202,35 @@ def compared(x: Tensor) -> Any:
     return box == first, box != first, box is first, box in held, held.count(box), (1, box) == (1, first)
 
 
+def with_a_list_inside(x: Tensor) -> Any:
+    a, b = Box([1], 0), Box([2], 0)
+    box = b
+    while x.sum() < 10:
+        box = a
+        x = x + 4
+    box.held.append(5)
+    return a.held, b.held
+
+
+def with_an_object_inside(x: Tensor) -> Any:
+    a, b = Box(Box(1, 0), 0), Box(Box(2, 0), 0)
+    box = b
+    while x.sum() < 10:
+        box = a
+        x = x + 4
+    box.held.count = 5
+    return a.held.count, b.held.count, box.held is a.held, box.held is b.held
+
+
+def put_into_a_list_too(x: Tensor) -> Any:
+    boxes, box = [], Box(0, 0)
+    while x.sum() < 10:
+        box = Box(box.held + 1, 1)
+        boxes.append(box)
+        x = x + 4
+    return [each.held for each in boxes], box.held
+
+
 # ---- handlers
 def made_in_a_body(x: Tensor) -> Any:
     box = Box(x, 1.0)
@@ -290,6 +319,7 @@ def distributions_in_a_loop(x: Tensor) -> Any:
 FUNCTIONS: list[Callable[[Tensor], Any]] = [
     *(in_a_loop, returned, returned_from_it, on_a_path_of_it, none_before, nested, in_a_list, in_an_attribute),
     *(computed_attributes, changed_behind_a_branch, changed_in_a_loop, by_a_method_and_a_closure, two_names, exchanged),
+    *(with_a_list_inside, with_an_object_inside, put_into_a_list_too),
     *(an_object_in_two, compared, made_in_a_body, made_on_a_path_of_it, in_a_loop_of_handlers, two_names_in_a_handler),
     *(two_names_of_a_list_in_a_handler, of_two_distributions, of_unlike_ones, distributions_in_a_loop),
 ]
@@ -344,7 +374,41 @@ def put_into_a_set(x: Tensor) -> Any:
     return len({box, first})
 
 
-@pytest.mark.parametrize("function", [as_a_key, in_a_set, put_into_a_set])
+def moved(x: Tensor) -> tuple[Box, Box]:
+    first = box = Box(x, 1.0)
+    other = Box(x, 2.0)
+    while x.sum() < 10:
+        box = other
+        x = x + 4
+    return first, box
+
+
+def put_into_a_set_with_others(x: Tensor) -> Any:
+    first, box = moved(x)
+    boxes = {first}
+    boxes.update([box])
+    return len(boxes)
+
+
+def looked_for_with_others(x: Tensor) -> Any:
+    first, box = moved(x)
+    return len({first}.intersection([box]))
+
+
+def made_keys_of(x: Tensor) -> Any:
+    first, box = moved(x)
+    return dict.fromkeys([box], 3).get(first, 0)
+
+
+def hashed(x: Tensor) -> Any:
+    first, box = moved(x)
+    return hash(first) == hash(box)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [as_a_key, in_a_set, put_into_a_set, put_into_a_set_with_others, looked_for_with_others, made_keys_of, hashed],
+)
 def test_refused_as_a_key(function: Any) -> None:
     error = refusal(function, CALLS[0])
     assert error.reason.code == "SG305"
@@ -377,6 +441,31 @@ def that_leads_to_itself(x: Tensor) -> Any:
 @pytest.mark.parametrize("function", [linked, that_leads_to_itself])
 def test_refused(function: Any) -> None:
     assert refusal(function, CALLS[0]).reason.code == "SG203"
+
+
+def changed_behind_a_list(x: Tensor) -> Any:
+    boxes, box = [], Box(0, 0)
+    while x.sum() < 10:
+        box = Box(1, 0)
+        boxes.append(box)
+        x = x + 4
+    box.held = 5
+    return [each.held for each in boxes]
+
+
+def changed_in_the_next_iteration(x: Tensor) -> Any:
+    boxes, box = {1: Box(0, 0)}, Box(0, 0)
+    while x.sum() < 10:
+        box.held = box.held + 3
+        box = Box(1, 0)
+        boxes[1] = box
+        x = x + 4
+    return boxes[1].held
+
+
+@pytest.mark.parametrize("function", [changed_behind_a_list, changed_in_the_next_iteration])
+def test_a_change_of_what_a_container_has_too_is_refused(function: Any) -> None:
+    assert refusal(function, CALLS[0]).reason.code == "SG305"
 
 
 def test_gradients() -> None:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import torch
 
 from stillgraph.core.diagnostics import refuse
+from stillgraph.core.lookup import is_exactly
 from stillgraph.operators.calls.binding import is_iterable, takes_one
 from stillgraph.operators.calls.making import make, refuse_spread
 from stillgraph.operators.calls.python_functions import note_all, note_read
@@ -287,6 +288,13 @@ def _ask_for_key(capture: Session, method: Method, args: Args, kwargs: Keywords)
     return ANOTHER
 
 
+def _ask_for_elements(capture: Session, method: Method, args: Args, kwargs: Keywords) -> Any:
+    """Methods of sets, and ``dict.fromkeys``, for which all that they are given is looked up, or put in."""
+    for given in args:
+        require_one_object([*given] if is_exactly(given, (list, tuple, dict, set, frozenset)) else given)
+    return ANOTHER
+
+
 def _search(capture: Session, method: Method, args: Args, kwargs: Keywords) -> Any:
     if kwargs or not searching.is_searched(method.__self__, args):
         return ANOTHER
@@ -361,7 +369,9 @@ _STEPS: tuple[Step, ...] = (
     Step(CONTAINERS, frozenset(MUTATORS), _note),
     Step(collections.deque, _names("append appendleft"), _put_into_deque),
     Step(CONTAINERS, None, _take),  # before the container is asked: what is drawn from may change it
-    Step((dict, set, frozenset), _BY_KEY, _ask_for_key),
+    Step(dict, _BY_KEY, _ask_for_key),
+    Step((set, frozenset), None, _ask_for_elements),
+    Step(type, _names("fromkeys"), _ask_for_elements),
     Step(CONTAINERS, _names("count index remove"), _look_through),
     Step(_OF_ELEMENTS, _names("count index remove"), _search),
     Step(dict, _names("get"), _get),

@@ -46,6 +46,7 @@ from stillgraph.trace.capture.concretization import ask_for_the_object
 from stillgraph.trace.capture.session import Session, session
 from stillgraph.trace.code.frames import called, here, module_here
 from stillgraph.trace.code.signals import Diverged, Restart
+from stillgraph.trace.control_flow.both_sides import require_one_object
 from stillgraph.trace.control_flow.raising import emit_raise
 from stillgraph.trace.control_flow.unknown import refuse_unknown
 from stillgraph.trace.fakes.symbolic import is_fake
@@ -164,6 +165,7 @@ def _id(value: Any) -> int:
         ask_for_the_object(capture, value)
         raise refuse("SG301", "the id of a value is asked for that only the run knows", location=here())
     if capture is not None:
+        require_one_object(value)
         capture.compared = True
         value = capture.original(value)
         capture.reads.identified[id(value)] = value
@@ -184,6 +186,7 @@ def _hash(value: Any) -> int:
     if container_of(value) is not None:
         raise refuse_unknown("SG211", "the hash of such a set is asked for", value)
     if class_member(type(value), "__hash__") is class_member(object, "__hash__"):  # it is made of the id
+        require_one_object(value)
         capture.reads.identified[id(value)] = value
     return hash(value) if method_of(value, "__hash__") is None else _hash(asked(value, "__hash__"))
 

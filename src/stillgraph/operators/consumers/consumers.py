@@ -215,7 +215,7 @@ def taken(
     capture.shelf.append(target)
     try:
         for iterable in iterables:
-            _take_all(target, step, iterable)
+            _take_all(target, step, [*target] if iterable is target else iterable)
     finally:
         capture.shelf.pop()
     for key, value in (named or {}).items():

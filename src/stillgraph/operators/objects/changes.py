@@ -33,7 +33,7 @@ def refuse_ambiguous(target: Any, name: str) -> None:
     """Refuse to change an attribute of an object that is another one on each path."""
     capture = session()
     if capture is not None and capture.identities.is_ambiguous(target):
-        message = f"{name} is set on an object that is another one on each path"
+        message = f"{name} is set on, or deleted from, an object that is another one on each path"
         raise refuse("SG305", message, location=here(), hint=AMBIGUOUS)
 
 

@@ -86,7 +86,7 @@ def _set_item(target: Any, key: Any, value: Any) -> None:
         if capture is not None and isinstance(key, slice) and isinstance(target, list):
             value = known_or_list(value, listed)
             if key.step not in (None, 1) and lists.is_spread(value):
-                message = "every so manieth element is assigned, of a list of which only the run knows the length"
+                message = "a slice with a step is assigned a list of unknown length"
                 raise refuse("SG210", message, location=here(), hint="Assign them one by one, in a loop.")
         if capture is not None and isinstance(target, (dict, list, collections.deque)):
             promote_item(capture, target, key, value)

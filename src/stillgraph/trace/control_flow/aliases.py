@@ -84,6 +84,29 @@ def remember_copies(recorder: Recorder, is_older: Callable[[Any], bool], result:
             recorder.identities.copy_of(container, older.values())
 
 
+def put_into_others(left: dict[Hashable, Any], places: dict[Hashable, Place]) -> set[Hashable]:
+    """The variables and attributes that hold what an iteration has put into a container, too.
+
+    Args:
+        left: what an iteration leaves where containers are made anew.
+        places: where that is.
+    """
+    contents = [value for key, value in left.items() if isinstance(places[key], ContentsPlace)]
+    inside = {id(each) for value in contents for each in mutable_containers(value)}
+    return {
+        key
+        for key, value in left.items()
+        if not isinstance(places[key], ContentsPlace) and any(id(each) in inside for each in mutable_containers(value))
+    }
+
+
+def freeze_all(identities: Identities, copy: Any, original: Any) -> None:
+    """Let nobody change what a loop makes anew of objects that a container has as well."""
+    originals = [*mutable_containers(original)]
+    for each in mutable_containers(copy):
+        identities.copy_of(each, originals)
+
+
 def refuse_lost_names(identities: Identities, left: dict[Place, Any], inputs: Iterable[Any]) -> None:
     """Refuse an iteration that leaves one container in two places: behind the loop they would be two.
 

@@ -13,8 +13,10 @@ import torch
 
 from stillgraph.program.types import JoinFailure
 from stillgraph.trace.control_flow.aliases import (
+    freeze_all,
     freeze_copies,
     mutable_containers,
+    put_into_others,
     refuse_lost_names,
     remember_copies,
     with_other_names,
@@ -70,6 +72,7 @@ class _Loop:
     exit: State
     unsettled: str | None = None  # a place that has changed its kind in the last round
     shared: set[Hashable] = field(default_factory=set)  # places whose containers have other names
+    copied: set[Hashable] = field(default_factory=set)  # places whose objects an iteration puts into containers, too
     endless: bool = False  # whether its test always says yes, so that something in its body ends it
 
     def all_states(self) -> list[State]:
@@ -176,6 +179,8 @@ def _run_body(loop_: _Loop, body: Block) -> tuple[Arm, dict[Hashable, Any]]:
         inputs = {key: build(state, lambda slot: carried(recorder, region, slot)) for key, state in loop_.state.items()}
         build(loop_.exit, lambda slot: carried(recorder, region, slot))
     _freeze_shared(loop_, inputs)
+    for key in loop_.copied:
+        freeze_all(recorder.identities, inputs[key], loop_.places[key].get())
     arm = Arm(region, writes={key: (loop_.places[key], value) for key, value in inputs.items()})
     continue_arm(recorder, arm, body, loop_.noted)
     return arm, inputs
@@ -232,9 +237,16 @@ def _settle(
         loop_.state[key] = state
     joiner.at = None
     exit = widen(joiner, loop_.exit, DEAD if arm.diverged else _final(arm.exit), "return")
-    settled = settled and exit is loop_.exit
+    left = {key: arm.value(place, inputs.get(key, place.get())) for key, place in loop_.places.items()}
+    copied = put_into_others({key: left[key] for key, state in loop_.state.items() if _is_rebuilt(state)}, loop_.places)
+    settled = settled and exit is loop_.exit and copied <= loop_.copied
+    loop_.copied |= copied
     loop_.exit = exit
     return settled
+
+
+def _is_rebuilt(state: State) -> bool:
+    return isinstance(state, (Tree, Listed))
 
 
 def _final(exit: Exit | None) -> Exit:
@@ -292,6 +304,8 @@ def _joined(
             met.append((result, entry, left[key]))
             if key in loop_.shared and isinstance(state, (Tree, Listed)):
                 freeze_copies(recorder, entry, result)
+            if key in loop_.copied:
+                freeze_all(recorder.identities, result, left[key])
             if is_made_anew:
                 remember_copies(recorder, arm.is_older, result, left[key])
     exit: Exit = build(loop_.exit, lambda _: next(values))

@@ -161,7 +161,8 @@ def _telling(joiner: Joiner, state: C, after: Any, place: str) -> C:
     found = [after] if joiner.is_older(after) else joiner.recorder.identities.may_be(after)
     new = [each for each in found if joiner.is_older(each) and each is not kept.entry and not kept.knows(each)]
     slots = ((each, Slot(NumberType(bool), False, place)) for each in new)
-    return replace(state, kept=replace(kept, slots=(*kept.slots, *slots))) if new else state
+    # Where it is none of these it may be the one from the beginning, which other names may lead to.
+    return telling_entry(replace(state, kept=replace(kept, slots=(*kept.slots, *slots))), place) if new else state
 
 
 _NO_OBJECTS = (Exit, Entry, complex, OfComplex)

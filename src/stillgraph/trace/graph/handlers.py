@@ -20,7 +20,7 @@ class Handlers:
         self.handled_before: list[BaseException] = []  # what a segment begins in the handlers of: another in each call
         self.swallowing: list[int] = []  # by manager entered that may end an exception: how many attempts lie around
         self.watching: list[int] = []  # the same, by manager of the user's that sees an exception go by
-        self.asking: list[tuple[type[BaseException], int]] = []  # what Python takes for an answer, and so many around
+        self.asking: list[tuple[type[BaseException], int]] = []  # what Python handles, and the attempts around
 
     @contextlib.contextmanager
     def answering(self, kind: type[BaseException]) -> Iterator[None]:
@@ -33,7 +33,7 @@ class Handlers:
 
     def answers(self, kind: type[BaseException], raised: Sequence[Any]) -> bool:
         """Whether Python would take what is raised for an answer: no ``try`` around it ends it before."""
-        for asked, around in self.asking:
+        for asked, around in reversed(self.asking):
             inner = [each for each in self.attempts[around:] if not each.only_cleans_up]
             if issubclass(kind, asked):
                 return not any(each.may_be(attempt.kinds) for attempt in inner for each in raised)
