@@ -6,20 +6,10 @@ import operator
 from typing import Any
 
 import pytest
-import torch
 from torch import Tensor
 
+from tests.unit.operators.grown import CALLS, grown
 from tests.unit.trace.agreement import agree, refusal
-
-CALLS = [torch.tensor(each) for each in ([1.0, 2.0, 3.0], [-1.0, -2.0, -3.0], [2.0, -1.0, 3.0])]
-
-
-def grown(x: Tensor) -> list[float]:
-    found = []
-    for value in x.tolist():
-        if value > 0:
-            found.append(value)
-    return found
 
 
 # ---- a list that the run makes longer

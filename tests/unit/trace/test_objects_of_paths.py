@@ -344,36 +344,6 @@ def test_one_of_the_caller_is_changed_where_it_is_still_that() -> None:
 
 
 # ---- refused
-def as_a_key(x: Tensor) -> Any:
-    first = box = Box(x, 1.0)
-    numbers, n = {first: 1}, 0
-    while box.held.sum() < 10 and n < 5:
-        if x.sum() > n:
-            box = Box(box.held * 2, n)
-        n += 1
-    return numbers.get(box, 5)
-
-
-def in_a_set(x: Tensor) -> Any:
-    first = box = Box(x, 1.0)
-    n = 0
-    while box.held.sum() < 10 and n < 5:
-        if x.sum() > n:
-            box = Box(box.held * 2, n)
-        n += 1
-    return box in {first}
-
-
-def put_into_a_set(x: Tensor) -> Any:
-    first = box = Box(x, 1.0)
-    n = 0
-    while box.held.sum() < 10 and n < 5:
-        if x.sum() > n:
-            box = Box(box.held * 2, n)
-        n += 1
-    return len({box, first})
-
-
 def moved(x: Tensor) -> tuple[Box, Box]:
     first = box = Box(x, 1.0)
     other = Box(x, 2.0)
@@ -381,6 +351,21 @@ def moved(x: Tensor) -> tuple[Box, Box]:
         box = other
         x = x + 4
     return first, box
+
+
+def as_a_key(x: Tensor) -> Any:
+    first, box = moved(x)
+    return {first: 1}.get(box, 5)
+
+
+def in_a_set(x: Tensor) -> Any:
+    first, box = moved(x)
+    return box in {first}
+
+
+def put_into_a_set(x: Tensor) -> Any:
+    first, box = moved(x)
+    return len({box, first})
 
 
 def put_into_a_set_with_others(x: Tensor) -> Any:

@@ -284,6 +284,7 @@ def _look_through(capture: Session, method: Method, args: Args, kwargs: Keywords
 
 
 def _ask_for_key(capture: Session, method: Method, args: Args, kwargs: Keywords) -> Any:
+    """Methods of dicts, which look up the first of what they are given."""
     require_one_object(args[:1])
     return ANOTHER
 
@@ -345,7 +346,7 @@ def _names(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-_BY_KEY = _names("get pop setdefault add discard remove __contains__ __getitem__")
+_BY_KEY = _names("get pop setdefault __contains__ __getitem__")
 
 _STEPS: tuple[Step, ...] = (
     Step(object, None, _ask),

@@ -127,6 +127,11 @@ def tells(state: Tree | Listed) -> bool:
     return state.kept is not None and bool(state.kept.slots)
 
 
+def is_rebuilt(state: State) -> bool:
+    """Whether each iteration finds a container or object made anew in a place."""
+    return isinstance(state, (Tree, Listed))
+
+
 def is_stale(state: State) -> bool:
     """Whether code that the loop calls as it is may have changed a place."""
     return isinstance(state, Fixed) and isinstance(state.value, Stale)

@@ -34,6 +34,7 @@ from stillgraph.trace.control_flow.loop_state import (
     State,
     Tree,
     build,
+    is_rebuilt,
     is_stale,
     leaves_of,
     like,
@@ -121,7 +122,7 @@ def loop(
     decided = len(recorder.watch.decisions)
     for count in range(_MAX_ROUNDS):
         recorder.watch.forget(decided)
-        rebuilt = [state.places[key] for key, each in state.state.items() if isinstance(each, (Tree, Listed))]
+        rebuilt = [state.places[key] for key, each in state.state.items() if is_rebuilt(each)]
         state.shared = {place.key for place in with_other_names(recorder, rebuilt)} if rebuilt else set()
         _tell_shared(state)
         stale = len(recorder.stale)
@@ -197,7 +198,7 @@ def _tell_shared(loop_: _Loop) -> None:
 def _freeze_shared(loop_: _Loop, values: dict[Hashable, Any]) -> None:
     """Let nobody change a container that is made anew in each iteration while another name leads to the first one."""
     for key in loop_.shared:
-        if isinstance(loop_.state[key], (Tree, Listed)):
+        if is_rebuilt(loop_.state[key]):
             mine = {id(container): container for container in mutable_containers(loop_.places[key].get())}
             for container in mutable_containers(values[key]):
                 if id(container) not in mine and not loop_.recorder.identities.is_told(container):
@@ -237,16 +238,17 @@ def _settle(
         loop_.state[key] = state
     joiner.at = None
     exit = widen(joiner, loop_.exit, DEAD if arm.diverged else _final(arm.exit), "return")
-    left = {key: arm.value(place, inputs.get(key, place.get())) for key, place in loop_.places.items()}
-    copied = put_into_others({key: left[key] for key, state in loop_.state.items() if _is_rebuilt(state)}, loop_.places)
+    left = _left(loop_, arm, inputs)
+    copied = put_into_others({key: left[key] for key, state in loop_.state.items() if is_rebuilt(state)}, loop_.places)
     settled = settled and exit is loop_.exit and copied <= loop_.copied
     loop_.copied |= copied
     loop_.exit = exit
     return settled
 
 
-def _is_rebuilt(state: State) -> bool:
-    return isinstance(state, (Tree, Listed))
+def _left(loop_: _Loop, arm: Arm, inputs: dict[Hashable, Any]) -> dict[Hashable, Any]:
+    """What an iteration leaves in each place."""
+    return {key: arm.value(place, inputs.get(key, place.get())) for key, place in loop_.places.items()}
 
 
 def _final(exit: Exit | None) -> Exit:
@@ -256,7 +258,7 @@ def _final(exit: Exit | None) -> Exit:
 
 def _close(loop_: _Loop, test: Test, arm: Arm, inputs: dict[Hashable, Any]) -> Exit | None:
     recorder = loop_.recorder
-    left = {key: arm.value(place, inputs.get(key, place.get())) for key, place in loop_.places.items()}
+    left = _left(loop_, arm, inputs)
     with recorder.executed.paused(), recorder.resume(arm.region):
         leaves = [leaf for key, state in loop_.state.items() for leaf in leaves_of(state, left[key], arm.view)]
         leaves += leaves_of(loop_.exit, DEAD if arm.diverged else _final(arm.exit), arm.view)
@@ -279,16 +281,13 @@ def _joined(
     node = recorder.emit("call_function", torch.ops.higher_order.while_loop, (), {})
     node.args = (test_graph, body_graph, entries, tuple(operands))
     values = iter(bind_outputs(recorder, node, [slot.type for slot in slots], [slot.place for slot in slots]))
-    made_anew = {
-        place: arm.value(place, inputs.get(key, place.get()))
-        for key, place in loop_.places.items()
-        if isinstance(loop_.state[key], (Tree, Listed)) and not isinstance(place, ContentsPlace)
-    }
+    rebuilt = (key for key, state in loop_.state.items() if is_rebuilt(state))
+    made_anew = {loop_.places[key]: left[key] for key in rebuilt if not isinstance(loop_.places[key], ContentsPlace)}
     refuse_lost_names(recorder.identities, made_anew, inputs.values())
     for place in loop_.places.values():
         recorder.relied.add(place)  # without an iteration it is left as it was
     stays = _staying(recorder, inputs, left)
-    if any(isinstance(state, (Tree, Listed)) for state in loop_.state.values()):
+    if any(map(is_rebuilt, loop_.state.values())):
         arm.look()
     met: list[Met] = []
     for key, state in loop_.state.items():
@@ -302,7 +301,7 @@ def _joined(
             _freeze(recorder, state, left[key], result, arm, stays)
             leave(recorder, loop_.places[key], result)
             met.append((result, entry, left[key]))
-            if key in loop_.shared and isinstance(state, (Tree, Listed)):
+            if key in loop_.shared and is_rebuilt(state):
                 freeze_copies(recorder, entry, result)
             if key in loop_.copied:
                 freeze_all(recorder.identities, result, left[key])
