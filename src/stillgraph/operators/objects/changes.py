@@ -45,7 +45,7 @@ _ONE_EACH = (
 
 def _refuse_changed(target: Any) -> NoReturn:
     if not isinstance(target, CONTAINERS):
-        message = f"an attribute is set of a {type(target).__name__} that is another one on each path"
+        message = f"an attribute is set on a {type(target).__name__} that is another one on each path"
         raise refuse("SG305", message, location=here(), hint=AMBIGUOUS)
     refuse_ambiguous_container(target)
 
@@ -112,15 +112,15 @@ def change(target: Any, name: str, args: Args, done: Callable[[], R]) -> R:
 
 
 def set_attribute(capture: Session, target: Any, done: Callable[[Any], None]) -> None:
-    """Set or delete an attribute of an object, and after it of what the object may be, as `change` does.
+    """Set an attribute of an object, and then of each other object that it may be, as `change` does.
 
     Args:
         capture: the session.
         target: the object.
-        done: sets or deletes it, of the object that it is given.
+        done: sets it, on the object that it is given.
 
     Raises:
-        CaptureError: the object is one of several copies of one. (SG305)
+        CaptureError: the object is one of several copies of an object. (SG305)
     """
     if capture.identities.is_changing(target) or not capture.identities.may_be_others(target):
         done(target)

@@ -66,7 +66,7 @@ def several_in_key(key: Any) -> Unjoined | None:
 
 
 def require_one_object(key: Any) -> None:
-    """Refuse a key that Python finds by what object it is, and is another one on each path.
+    """Refuse a key that is hashed by its identity, and is another object on each path.
 
     Raises:
         CaptureError: it is. (SG305)
