@@ -10,10 +10,10 @@ import torch
 
 from stillgraph.core.lookup import is_exactly
 from stillgraph.core.parcel import opened
-from stillgraph.program.guards import ConstantGuard, FactGuard, Guard, SizeGuard, TensorGuard
+from stillgraph.program.guards import BytesGuard, ConstantGuard, FactGuard, Guard, IdentityGuard, SizeGuard, TensorGuard
 from stillgraph.program.input_spec import Marks
 from stillgraph.program.program import Program
-from stillgraph.program.sources import Argument, Cell, Item, Source
+from stillgraph.program.sources import Argument, Cell, Item, Memory, Source, has_memory
 from stillgraph.runtime.calls.cache import CapturedCall
 from stillgraph.runtime.guards.explaining import failing
 from stillgraph.runtime.native.function_writer import read_source
@@ -77,6 +77,8 @@ class Varying:
                 yield from found
                 if not found:
                     yield None
+            elif isinstance(guard, (BytesGuard, IdentityGuard)):
+                yield guard.source if _is_array_now(guard.source, args, kwargs) else None
             elif not isinstance(guard, (FactGuard, SizeGuard)):  # which follow from sizes
                 yield None
 
@@ -88,7 +90,7 @@ class Varying:
 
     def _may_vary(self, guard: ConstantGuard, args: Args, kwargs: Kwargs) -> bool:
         """Whether a number that differs between calls may be an input of a program."""
-        if not is_exactly(guard.value, (int, float)):
+        if not (is_exactly(guard.value, (int, float)) or has_memory(guard.value)):
             return False
         if self.takes_any or not isinstance(guard.source, (Argument, Cell)):
             return True
@@ -97,7 +99,7 @@ class Varying:
         given = read_source(guard.source, tuple(args), dict(kwargs))
         if type(given) is int and type(guard.value) is int:
             return self.dynamic is not False and min(given, guard.value) > 1
-        return type(given) is float
+        return type(given) is float or has_memory(given)
 
     def look_at(self, args: Args, kwargs: Kwargs) -> None:
         """Take in what is said of the arguments of a call: by `dynamic`, and by marks on tensors."""
@@ -123,14 +125,23 @@ class Varying:
     def note(self, program: Program) -> None:
         """Take in what a program made of what differs."""
         self.numbers |= {item.source for item in program.inputs if item.kind == "state"}
+        self.numbers |= {item.source.base for item in program.inputs if isinstance(item.source, Memory)}
         for guard in program.guards:
-            if isinstance(guard, ConstantGuard) and guard.source in self.numbers:
+            if isinstance(guard, (ConstantGuard, BytesGuard)) and guard.source in self.numbers:
                 self.constant.add(guard.source)
             elif isinstance(guard, TensorGuard):
                 dims = self.sizes.get(guard.source, set())
                 fixed = {dim for dim, size in enumerate(guard.shape) if dim in dims and size is not None and size > 1}
                 dims -= fixed
                 self.fixed |= {(guard.source, dim) for dim in fixed}
+
+
+def _is_array_now(source: Source, args: Args, kwargs: Kwargs) -> bool:
+    """Whether there is an array at a source that may be an input of a program."""
+    try:
+        return has_memory(read_source(source, tuple(args), dict(kwargs)))
+    except Exception:  # of any kind: reading may run the user's code
+        return False
 
 
 def changed_sizes(guard: TensorGuard, args: Args, kwargs: Kwargs) -> list[int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import sys
 from dataclasses import dataclass
 from types import FunctionType, MappingProxyType
 from typing import Any
@@ -183,8 +184,45 @@ class Upcoming:
         return f"next({self.base})" if self.position == 0 else f"next({self.base}) after {self.position} others"
 
 
-Source = Argument | Attribute | Item | Slot | Global | Cell | Held | Called | Element | Upcoming
-INNER = (Attribute, Item, Slot, Called, Element, Upcoming)
+@dataclass(frozen=True)
+class Memory:
+    """The tensor that shares the memory of the numpy array at ``base``, or holds the number of numpy's there."""
+
+    base: Source
+
+    __hash__ = _hash_once
+
+    @staticmethod
+    def of(value: Any) -> torch.Tensor:
+        """The tensor of an array or number.
+
+        Raises:
+            TypeError: it is neither, of a class of its own, read-only, or of a dtype that torch lacks.
+            ValueError: torch has no such memory.
+        """
+        numpy: Any = sys.modules.get("numpy")
+        array = value
+        if numpy is not None and isinstance(value, numpy.generic):
+            array = numpy.array(value)
+        if numpy is None or type(array) is not numpy.ndarray or not array.flags.writeable:
+            raise TypeError(f"a {type(value).__qualname__} is no array that torch shares")
+        return torch.from_numpy(array)
+
+    def __str__(self) -> str:
+        return f"torch.from_numpy({self.base})"
+
+
+def has_memory(value: Any) -> bool:
+    """Whether there is a `Memory` of a value."""
+    try:
+        Memory.of(value)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+Source = Argument | Attribute | Item | Slot | Global | Cell | Held | Called | Element | Upcoming | Memory
+INNER = (Attribute, Item, Slot, Called, Element, Upcoming, Memory)
 """The sources that begin at another, their ``base``."""
 
 

@@ -32,7 +32,7 @@ from stillgraph.trace.code.namespaces import is_of_its_module
 from stillgraph.trace.control_flow.joined.unjoined import Unjoined
 from stillgraph.trace.guards.allocations import is_plain_object, is_shared
 from stillgraph.trace.sources.kinds_of_objects import is_machinery
-from stillgraph.trace.values.arrays import StagedArray
+from stillgraph.trace.values.arrays.staged_array import StagedArray
 from stillgraph.trace.values.complexes import StagedComplex
 from stillgraph.trace.values.numbers import StagedNumber
 from stillgraph.trace.values.text import StagedText

@@ -47,10 +47,10 @@ from stillgraph.trace.guards.one_object import is_told_by_identity
 from stillgraph.trace.heap.places import MISSING
 from stillgraph.trace.sources.reads import Failure, variable_value
 from stillgraph.trace.torch_rules.tensor_classes import require_plain
-from stillgraph.trace.values.arrays import refuse_numbers
+from stillgraph.trace.values.arrays.functions import is_array
+from stillgraph.trace.values.arrays.staged_array import refuse_numbers
 from stillgraph.trace.values.entries import container_of, holds_unknown
 from stillgraph.trace.values.numbers import StagedNumber
-from stillgraph.trace.values.numpy_functions import is_array
 from stillgraph.trace.values.text import METHODS, StagedText
 
 Method = Any  # a BuiltinMethodType or MethodWrapperType

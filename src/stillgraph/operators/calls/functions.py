@@ -52,8 +52,7 @@ from stillgraph.trace.control_flow.unknown import refuse_unknown
 from stillgraph.trace.fakes.symbolic import is_fake
 from stillgraph.trace.guards.one_object import is_told_by_value
 from stillgraph.trace.torch_rules.tensor_classes import make_subclass
-from stillgraph.trace.torch_rules.tensor_construction import of_array
-from stillgraph.trace.values.arrays import StagedArray
+from stillgraph.trace.torch_rules.tensor_construction import from_data
 from stillgraph.trace.values.entries import container_of, some_keys, table_of
 from stillgraph.trace.values.numbers import Staged, StagedNumber
 
@@ -263,7 +262,7 @@ def _from_numpy(array: Any) -> Any:
     """``torch.from_numpy``, which torch's modes do not see."""
     capture = session()
     assert capture is not None
-    return array.tensor if isinstance(array, StagedArray) else of_array(capture, torch.from_numpy, array)
+    return from_data(capture, torch.from_numpy, (array,), {})
 
 
 def _switch(function: Callable[[], Any]) -> Callable[[], Any]:

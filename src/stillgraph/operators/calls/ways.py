@@ -29,11 +29,11 @@ from stillgraph.trace.control_flow.maybe_none import is_read_first
 from stillgraph.trace.control_flow.maybe_number import call_method, may_be_number
 from stillgraph.trace.control_flow.narrowing import exchanged, leaves
 from stillgraph.trace.fakes.symbolic import is_fake
-from stillgraph.trace.values.arrays import StagedArray, call_numpy
+from stillgraph.trace.values.arrays.functions import is_numpy
+from stillgraph.trace.values.arrays.staged_array import StagedArray, call_numpy
 from stillgraph.trace.values.entries import MaybeKey, Table
 from stillgraph.trace.values.lists import StagedSpread
 from stillgraph.trace.values.numbers import StagedNumber
-from stillgraph.trace.values.numpy_functions import is_numpy
 from stillgraph.trace.values.text import TextMethod
 
 Args = tuple[Any, ...]

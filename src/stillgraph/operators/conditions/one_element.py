@@ -8,7 +8,8 @@ from typing import Any
 
 from stillgraph.trace.capture.session import Session
 from stillgraph.trace.control_flow.staging import branch
-from stillgraph.trace.values.arrays import StagedArray, like_array
+from stillgraph.trace.values.arrays.staged_array import StagedArray
+from stillgraph.trace.values.arrays.trials import like_array
 
 _OF_ANY_LENGTH = (0, 1, 2)  # of which numpy says different things
 

@@ -17,7 +17,7 @@ from stillgraph.trace.control_flow.narrowing import is_optional
 from stillgraph.trace.fakes.symbolic import known_true
 from stillgraph.trace.torch_rules.special import number_kind
 from stillgraph.trace.values import entries
-from stillgraph.trace.values.arrays import StagedArray
+from stillgraph.trace.values.arrays.staged_array import StagedArray
 from stillgraph.trace.values.complexes import StagedComplex
 from stillgraph.trace.values.numbers import StagedBool, StagedNumber
 from stillgraph.trace.values.text import StagedText

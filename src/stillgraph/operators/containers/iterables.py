@@ -15,7 +15,7 @@ from stillgraph.operators.containers.table_methods import Keys
 from stillgraph.operators.elements import lists
 from stillgraph.trace.capture.session import session
 from stillgraph.trace.code.frames import called, here
-from stillgraph.trace.values.arrays import StagedArray
+from stillgraph.trace.values.arrays.staged_array import StagedArray
 from stillgraph.trace.values.entries import container_of, table_of
 
 

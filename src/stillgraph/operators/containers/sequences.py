@@ -18,7 +18,7 @@ from stillgraph.trace.code.frames import here
 from stillgraph.trace.control_flow.unknown import refuse_unknown
 from stillgraph.trace.torch_rules.tensor_attributes import read_shape
 from stillgraph.trace.values import entries
-from stillgraph.trace.values.arrays import StagedArray
+from stillgraph.trace.values.arrays.staged_array import StagedArray
 from stillgraph.trace.values.numbers import StagedNumber, is_number
 
 
@@ -154,8 +154,7 @@ class StagedArrayRows(StagedRows):
     __slots__ = ()
 
     def at(self, index: Any) -> Any:
-        found = self.tensor[index]
-        return StagedArray(found) if found.dim() else StagedArray(found.clone(), True)  # a number is no view
+        return StagedArray(self.tensor).row(index)
 
 
 class Listed(Indexed):

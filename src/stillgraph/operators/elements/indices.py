@@ -11,7 +11,7 @@ from stillgraph.operators.dispatch import indexed
 from stillgraph.program.types import NumberType
 from stillgraph.trace.capture.session import Session
 from stillgraph.trace.control_flow.spreads import is_spread
-from stillgraph.trace.values.arrays import StagedArray
+from stillgraph.trace.values.arrays.staged_array import StagedArray
 from stillgraph.trace.values.lists import Leaf, StagedSpread
 from stillgraph.trace.values.numbers import StagedBool, StagedInt, is_mixed
 from stillgraph.trace.values.operands import require_known

@@ -16,9 +16,9 @@ from stillgraph.operators.objects.index_errors import require_in_range
 from stillgraph.operators.objects.strings import text
 from stillgraph.trace.capture.session import Session
 from stillgraph.trace.torch_rules.tensor_construction import of_array
-from stillgraph.trace.values.arrays import StagedArray, refuse_numbers
+from stillgraph.trace.values.arrays.functions import is_array
+from stillgraph.trace.values.arrays.staged_array import StagedArray, refuse_numbers
 from stillgraph.trace.values.numbers import Staged, StagedInt
-from stillgraph.trace.values.numpy_functions import is_array
 
 
 def is_by_run(target: Any, key: Any) -> bool:

@@ -25,7 +25,7 @@ from stillgraph.trace.code.frames import here
 from stillgraph.trace.control_flow.maybe_none import HIDDEN
 from stillgraph.trace.control_flow.unset import attribute_read, may_be_unset, require_all, with_or_without_value
 from stillgraph.trace.heap.places import MISSING, AttributePlace
-from stillgraph.trace.values.arrays import StagedArray
+from stillgraph.trace.values.arrays.staged_array import StagedArray
 from stillgraph.trace.values.caught import Caught
 from stillgraph.trace.values.complexes import StagedComplex
 from stillgraph.trace.values.errors import in_eagers_words

@@ -38,6 +38,7 @@ from stillgraph.trace.control_flow.joined.unjoined import Unjoined
 from stillgraph.trace.control_flow.narrowing import exchanged
 from stillgraph.trace.control_flow.unknown import refuse_unknown
 from stillgraph.trace.guards.one_object import is_told_by_identity
+from stillgraph.trace.values.arrays.staged_array import StagedArray
 from stillgraph.trace.values.caught import Caught
 from stillgraph.trace.values.entries import container_of, find, holds_unknown, some_keys
 from stillgraph.trace.values.number_operands import UNEQUAL, equal_number
@@ -263,18 +264,22 @@ def in_(item: Any, container: Any) -> Any:
     if isinstance(container, (list, tuple)) and holds_unknown(container):
         message = "a list or tuple is looked through in which a dict or set has a key on some paths only"
         raise refuse("SG211", message, location=here())
-    if isinstance(container, torch.Tensor):
-        if not isinstance(item, (torch.Tensor, Number, StagedNumber)):
-            said = f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(item)}."
-            raise RuntimeError(said)
-        found = item.eq(container) if isinstance(item, torch.Tensor) else operator.eq(container, item)
-        return truth_number(capture, found.any())
+    if isinstance(container, (torch.Tensor, StagedArray)):
+        return truth_number(capture, _in_tensor(item, container))
     parts = (item, *container) if isinstance(container, (list, tuple)) else ()
     if _holds_staged(parts) or any(map(capture.identities.is_another, parts)):
         return _in_sequence(capture, item, container)
     if isinstance(item, Staged) and isinstance(container, (str, bytes)):
         return unsupported(operator.contains, container, item)
     return item in container
+
+
+def _in_tensor(item: Any, container: Any) -> Any:
+    """``item in container``, for a tensor or array: what stands for its truth."""
+    if isinstance(container, torch.Tensor) and not isinstance(item, (torch.Tensor, Number, StagedNumber)):
+        raise RuntimeError(f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(item)}.")
+    found = item.eq(container) if isinstance(item, torch.Tensor) else operator.eq(container, item)
+    return found.any()
 
 
 def _holds_constants(container: Any) -> bool:

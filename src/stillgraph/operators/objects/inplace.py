@@ -21,10 +21,10 @@ from stillgraph.trace.control_flow.joined.unjoined import Unjoined, alternatives
 from stillgraph.trace.control_flow.maybe_number import change_in_place, may_be_number
 from stillgraph.trace.control_flow.spreads import is_spread
 from stillgraph.trace.heap.contents import replace_contents
-from stillgraph.trace.values.arrays import StagedArray, beside_a_tensor, refuse_numbers
+from stillgraph.trace.values.arrays.functions import is_array
+from stillgraph.trace.values.arrays.staged_array import StagedArray, beside_a_tensor, refuse_numbers
 from stillgraph.trace.values.entries import refuse_operator
 from stillgraph.trace.values.numbers import Staged, StagedNumber
-from stillgraph.trace.values.numpy_functions import is_array
 
 _INPLACE: dict[str, Callable[[Any, Any], Any]] = {
     "+": operator.iadd,

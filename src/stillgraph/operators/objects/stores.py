@@ -24,10 +24,10 @@ from stillgraph.trace.control_flow.both_sides import require_one_object, several
 from stillgraph.trace.control_flow.narrowing import exchanged
 from stillgraph.trace.fakes.symbolic import is_fake
 from stillgraph.trace.heap.contents import kind_of_container
-from stillgraph.trace.values.arrays import StagedArray, refuse_numbers
+from stillgraph.trace.values.arrays.functions import is_array
+from stillgraph.trace.values.arrays.staged_array import StagedArray, refuse_numbers
 from stillgraph.trace.values.entries import find, is_of_run
 from stillgraph.trace.values.numbers import Staged, StagedInt, StagedNumber
-from stillgraph.trace.values.numpy_functions import is_array
 
 
 def is_method_of_container(function: Any) -> bool:
@@ -108,6 +108,8 @@ def refuse_unknown(target: Any) -> None:
     capture = session()
     if capture is None or isinstance(target, _KNOWN):
         return
+    if is_array(target):
+        capture.memory.become_input(target)
     outer = capture.is_outer(target) or capture.is_new(target) is False
     if capture.in_arm or outer or capture.memory.holds(target):
         raise refuse("SG305", f"an item of a {type(target).__name__} is set", location=here())

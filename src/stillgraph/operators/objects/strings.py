@@ -37,7 +37,7 @@ from stillgraph.trace.control_flow.joined.unjoined import Unjoined
 from stillgraph.trace.control_flow.narrowing import exchanged, leaves
 from stillgraph.trace.control_flow.staging import branch
 from stillgraph.trace.heap.places import Place
-from stillgraph.trace.values.arrays import StagedArray
+from stillgraph.trace.values.arrays.staged_array import StagedArray
 from stillgraph.trace.values.caught import Caught
 from stillgraph.trace.values.complexes import StagedComplex
 from stillgraph.trace.values.errors import in_eagers_words

@@ -29,13 +29,13 @@ from stillgraph.program.types import ObjectType
 from stillgraph.trace.capture.session import Session
 from stillgraph.trace.code.frames import here
 from stillgraph.trace.control_flow.joined.unjoined import Unjoined
-from stillgraph.trace.values.arrays import StagedArray
+from stillgraph.trace.values.arrays.functions import is_array
+from stillgraph.trace.values.arrays.staged_array import StagedArray
 from stillgraph.trace.values.containers import holds_staged
 from stillgraph.trace.values.entries import container_of
 from stillgraph.trace.values.errors import in_eagers_words
 from stillgraph.trace.values.lists import StagedList, has_spread
 from stillgraph.trace.values.numbers import Staged
-from stillgraph.trace.values.numpy_functions import is_array
 from stillgraph.trace.values.outcome import Outcome
 
 Part = Callable[[Session, Any], Any]

@@ -24,7 +24,7 @@ from stillgraph.trace.control_flow.joined.unjoined import Unjoined
 from stillgraph.trace.control_flow.maybe_number import may_be_number
 from stillgraph.trace.fakes.symbolic import GuardOnDataDependentSymNode
 from stillgraph.trace.torch_rules.tensor_classes import refuse_class
-from stillgraph.trace.values.arrays import StagedArray
+from stillgraph.trace.values.arrays.staged_array import StagedArray
 from stillgraph.trace.values.caught import Caught
 from stillgraph.trace.values.complexes import StagedComplex
 from stillgraph.trace.values.numbers import StagedNumber

@@ -11,7 +11,7 @@ import torch
 from stillgraph.core.diagnostics import refuse
 from stillgraph.trace.capture.session import Session
 from stillgraph.trace.code.frames import here
-from stillgraph.trace.values.arrays import StagedArray
+from stillgraph.trace.values.arrays.staged_array import StagedArray
 from stillgraph.trace.values.numbers import StagedNumber
 
 _HINT = "Do this outside the static function."

@@ -18,7 +18,7 @@ from stillgraph.trace.control_flow.caught_kinds import class_in_run, class_of
 from stillgraph.trace.control_flow.joined.unjoined import Unjoined
 from stillgraph.trace.fakes.symbolic import is_fake
 from stillgraph.trace.torch_rules.tensor_classes import class_of_tensor, is_instance
-from stillgraph.trace.values.arrays import StagedArray
+from stillgraph.trace.values.arrays.staged_array import StagedArray
 from stillgraph.trace.values.caught import Caught, CaughtPart
 from stillgraph.trace.values.complexes import StagedComplex
 from stillgraph.trace.values.number_operands import NUMBERS

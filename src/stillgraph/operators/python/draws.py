@@ -32,7 +32,7 @@ from stillgraph.program.operations import invoke
 from stillgraph.program.types import ListType, NumberType, ObjectType, TensorType
 from stillgraph.trace.capture.session import Session, session
 from stillgraph.trace.code.frames import here
-from stillgraph.trace.values.arrays import StagedArray
+from stillgraph.trace.values.arrays.staged_array import StagedArray
 from stillgraph.trace.values.made_in_run import DrawnState
 from stillgraph.trace.values.numbers import StagedFloat, StagedNumber, kind_of
 

@@ -26,7 +26,7 @@ from stillgraph.trace.control_flow.narrowing import is_optional
 from stillgraph.trace.torch_rules.special import number_kind
 from stillgraph.trace.torch_rules.tensor_attributes import read_shape
 from stillgraph.trace.values import number_failures
-from stillgraph.trace.values.arrays import StagedArray
+from stillgraph.trace.values.arrays.staged_array import StagedArray
 from stillgraph.trace.values.complexes import StagedComplex
 from stillgraph.trace.values.entries import container_of
 from stillgraph.trace.values.numbers import Staged, StagedBool, StagedNumber, is_mixed, is_number, kind_of

@@ -20,6 +20,7 @@ from stillgraph.program.sources import (
     Global,
     Held,
     Item,
+    Memory,
     Slot,
     Source,
     Upcoming,
@@ -94,6 +95,8 @@ class FunctionWriter:
                 return self.constant(value)
             case Called(base=base):
                 return self.local(source, f"{self.read(base)}()")
+            case Memory(base=base):
+                return self.local(source, f"{self.constant(Memory.of)}({self.read(base)})")
             case Element(base=base, position=position):
                 return self.local(source, f"[*{self.read(base)}][{position}]")
             case Upcoming(base=base, position=position):
@@ -198,6 +201,8 @@ def read_source(source: Source, args: tuple[Any, ...], kwargs: dict[str, Any]) -
             return value
         case Called(base=base):
             return read_source(base, args, kwargs)()
+        case Memory(base=base):
+            return Memory.of(read_source(base, args, kwargs))
         case Element(base=base, position=position):
             return [*read_source(base, args, kwargs)][position]
         case Upcoming(base=base, position=position):

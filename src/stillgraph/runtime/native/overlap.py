@@ -1,12 +1,15 @@
-"""Whether tensors share memory: what is compiled for tensors apart is wrong for others, once it writes in place."""
+"""Whether tensors share memory: what is compiled for tensors apart is wrong for others, once something is written."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
+from torch import fx
+
+from stillgraph.passes.regions.values import storage_of
 
 _PLAIN = (torch.Tensor, torch.nn.Parameter)  # other subclasses need not have memory of their own
 
@@ -37,3 +40,35 @@ def _stretch(tensor: torch.Tensor) -> tuple[int, int]:
     steps = sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
     start = tensor.data_ptr()
     return start, start + (steps + 1) * tensor.element_size()
+
+
+def own_memory(run: Callable[..., Sequence[Any]], graph_module: fx.GraphModule) -> Callable[..., Sequence[Any]]:
+    """A compiled graph whose results share no memory with its inputs where the graph's own results do not.
+
+    Inductor takes a product with ones, or a sum with zeros, for the other operand itself. What is compiled gives the
+    same results of its inputs in every call, so the first call tells.
+
+    Args:
+        run: the compiled graph.
+        graph_module: the graph, whose nodes tell what shares memory.
+    """
+    inputs = {storage_of(node.meta.get("val")) for node in graph_module.graph.find_nodes(op="placeholder")}
+    results: Any = graph_module.graph.output_node().args[0]
+    results = results if isinstance(results, (tuple, list)) else (results,)
+    values = [each.meta.get("val") if isinstance(each, fx.Node) else None for each in results]
+    own = [index for index, each in enumerate(values) if storage_of(each) not in (None, *inputs)]
+    if not own:
+        return run
+    shared: list[int] | None = None
+
+    def call(*given: Any) -> Sequence[Any]:
+        nonlocal shared
+        found = run(*given)
+        if shared is None:
+            taken = {storage_of(each) for each in given}
+            shared = [index for index in own if storage_of(found[index]) in taken - {None}]
+        if not shared:
+            return found
+        return [each.clone() if index in shared else each for index, each in enumerate(found)]
+
+    return call

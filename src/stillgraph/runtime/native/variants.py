@@ -17,7 +17,7 @@ from stillgraph.program.facts.conclusions import without_lasting_conclusions
 from stillgraph.program.facts.info import info
 from stillgraph.program.facts.writes import written_arguments
 from stillgraph.program.graphs import regions
-from stillgraph.runtime.native.overlap import overlap
+from stillgraph.runtime.native.overlap import overlap, own_memory
 from stillgraph.runtime.native.region_examples import Examples, Open
 from stillgraph.runtime.native.tensor_checks import native_tensor_check, never
 
@@ -150,7 +150,7 @@ class VariedRegion:
         # AOTAutograd and Inductor look here for the fake mode that owns the symbols of the example inputs.
         # A caller's hooks on saved tensors, a checkpoint's say, are for the tensors of the run.
         with tracing(TracingContext(examples.mode)), saved_tensors_hooks(_as_it_is, _as_it_is):
-            return _taking(kept, self._compiler(module, shown), len(inputs))
+            return _taking(kept, own_memory(self._compiler(module, shown), self._graph_module), len(inputs))
 
 
 def _is_lazy(tensor: torch.Tensor) -> bool:

@@ -96,6 +96,7 @@ class Assumptions:
             *met.tensors_looked_at(),
             *of_world,
             *met.apart(world, arguments, bool(written)),
+            *self.inputs.arrays.apart(arrays, self.knowledge.may_be_input),
             *self.inputs.facts(),
             *self.inputs.identities(),
             *size_guards(self.session, self.inputs),

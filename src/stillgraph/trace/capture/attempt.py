@@ -15,7 +15,7 @@ from stillgraph.core.collector import waiting_collector
 from stillgraph.core.diagnostics import Refusal, Side, refuse
 from stillgraph.core.faults import is_own
 from stillgraph.core.files import is_torch
-from stillgraph.core.lookup import is_exactly, stated
+from stillgraph.core.lookup import stated
 from stillgraph.core.rewritten import resumes
 from stillgraph.program.context import current_context, restore
 from stillgraph.program.effects import Effect
@@ -52,7 +52,7 @@ from stillgraph.trace.guards.facts import mode_guard
 from stillgraph.trace.guards.indistinguishable import constants
 from stillgraph.trace.guards.inputs import Dims, Inputs
 from stillgraph.trace.guards.knowledge import Knowledge
-from stillgraph.trace.guards.promotion import Promotion
+from stillgraph.trace.guards.promotion import Promotion, may_be_input
 from stillgraph.trace.heap.assigned import returned_by, stored_by
 from stillgraph.trace.heap.journal import Journal, Write
 from stillgraph.trace.heap.places import AttributePlace, GlobalPlace
@@ -80,7 +80,7 @@ class CaptureAttempt:
         follows = front_end.following if knowledge.follow_methods else None
         self.front_end, self.knowledge, self.watch = follows or front_end, knowledge, watch
         names = parameter_names(original_of(function) or function, args)
-        self.finder = Finder(args, kwargs, names, Memory(knowledge.watch_memory))
+        self.finder = Finder(args, kwargs, names, Memory(knowledge.watch_memory, knowledge.may_be_input))
         if isinstance(function, FunctionType):
             if not resumes(function.__code__):
                 self.finder.add_function(function)
@@ -310,7 +310,7 @@ class CaptureAttempt:
 
     def _argument(self, value: Any, source: Source) -> Any:
         """What the function gets in place of an argument."""
-        if source not in self.knowledge.promote or not is_exactly(value, (int, float)):
+        if source not in self.knowledge.promote or not may_be_input(value):
             return self.inputs.argument(value, source)
         return self.promotion.argument(value, source)
 

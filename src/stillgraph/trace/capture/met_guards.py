@@ -32,8 +32,8 @@ from stillgraph.trace.guards.tensor_guards import tensor_guards
 from stillgraph.trace.guards.world import WorldGuards
 from stillgraph.trace.sources.memory import BUFFERS
 from stillgraph.trace.sources.sources import Finder
+from stillgraph.trace.values.arrays.functions import is_array
 from stillgraph.trace.values.lists import Leaf
-from stillgraph.trace.values.numpy_functions import is_array
 
 
 @dataclass(frozen=True)
@@ -135,7 +135,7 @@ class MetGuards:
 
     def is_relied_on(self, guard: Guard) -> bool:
         """Whether a guard is about anything but numbers and lists that are inputs of the program."""
-        if isinstance(guard, ConstantGuard) and guard.source in self.promoted:
+        if isinstance(guard, (ConstantGuard, IdentityGuard, BytesGuard)) and guard.source in self.promoted:
             return False
         if not self.knowledge.lists:
             return True

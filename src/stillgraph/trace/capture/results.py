@@ -50,10 +50,12 @@ from stillgraph.trace.guards.allocations import has_shared_methods, is_plain_obj
 from stillgraph.trace.heap.identities import AMBIGUOUS, Origin
 from stillgraph.trace.heap.places import MISSING, Place
 from stillgraph.trace.sources.kinds_of_objects import is_machinery
+from stillgraph.trace.sources.memory import overlap
 from stillgraph.trace.sources.sources import Finder
 from stillgraph.trace.torch_rules.fake_execution import has_no_fake
 from stillgraph.trace.torch_rules.tensor_classes import refuse_class
-from stillgraph.trace.values.arrays import StagedArray
+from stillgraph.trace.values.arrays.functions import is_array
+from stillgraph.trace.values.arrays.staged_array import StagedArray
 from stillgraph.trace.values.complexes import StagedComplex
 from stillgraph.trace.values.containers import holds_staged, split
 from stillgraph.trace.values.entries import Entry, MaybeKey, table_of
@@ -75,6 +77,7 @@ class Results:
     _shared: dict[int, int] = field(default_factory=dict)
     _alive: list[Any] = field(default_factory=list)
     _spreads: list[StagedSpread] = field(default_factory=list)  # the elements of lists of unknown length
+    _arrays: list[Any] = field(default_factory=list)  # of numpy's, each of which gets a copy
     _given: set[int] = field(default_factory=set)  # objects of the caller's
     _storing: bool = False  # whether what is built outlives the call, returned or not
     _what: str = "returned"  # what becomes of it, as messages say it
@@ -98,6 +101,8 @@ class Results:
 
     def _template(self, value: Any) -> Template:
         is_passed_on = isinstance(value, torch.Tensor) and has_no_fake(value)  # no program has it for a value
+        if isinstance(value, StagedArray) and (place := self.finder.find(value)) is not None:
+            return Same(place)
         if isinstance(value, (torch.Tensor, StagedNumber, StagedArray, StagedText)) and not is_passed_on:
             return self._output(value)
         if isinstance(value, StagedComplex):
@@ -237,6 +242,8 @@ class Results:
                 raise refuse("SG308", f"a {type(value).__name__} is made and {self._what}")
             if isinstance(value, (Iterator, torch.nn.Module)) or holds_staged(value) or self._anew.holds_passed(value):
                 raise refuse("SG306", f"{leaving(value)} is {self._what}", hint=values_of(value))
+            if is_array(value):
+                self._require_own_memory(value)
             if not is_shared(value, self.session.is_new):
                 raise refuse("SG306", f"{self._anew.described(value)} is {self._what}", hint=made_outside(value))
             return Constant(value, isinstance(value, BaseException) and self.session.is_new(value) is True)
@@ -265,6 +272,20 @@ class Results:
         self._anew.require_keys(parts, self._what)
         self._anew.require_factory(value, self._what)
         return Container(parts.type, parts.context, tuple(self._child(child) for child in parts.children))
+
+    def _require_own_memory(self, array: Any) -> None:
+        """Refuse to give copies of arrays that share memory.
+
+        Raises:
+            CaptureError: the array shares memory with another one.
+            Restart: it shares it with one that is to be an input for this.
+        """
+        memory = self.session.memory
+        memory.become_input(array)
+        if memory.overlaps(array) or any(overlap(each, array) for each in self._arrays if each is not array):
+            message = f"an array of numpy's is {self._what} that shares the memory of another one"
+            raise refuse("SG306", message, hint="Copy it, by array.copy().")
+        self._arrays.append(array)
 
     def _passed(self, value: Any) -> Source | None:
         """The argument that a value is, be it in a parcel that was opened: it is guarded there.

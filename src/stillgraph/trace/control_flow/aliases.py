@@ -14,7 +14,7 @@ from stillgraph.trace.graph.recorder import Recorder
 from stillgraph.trace.heap.exits import Exit
 from stillgraph.trace.heap.identities import Conditions, Identities
 from stillgraph.trace.heap.places import MISSING, ContentsPlace, Place
-from stillgraph.trace.values.arrays import StagedArray
+from stillgraph.trace.values.arrays.staged_array import StagedArray
 from stillgraph.trace.values.complexes import StagedComplex
 from stillgraph.trace.values.containers import object_parts
 from stillgraph.trace.values.entries import Entry

@@ -23,7 +23,7 @@ from stillgraph.program.upcoming import KINDS
 from stillgraph.trace.control_flow.reachable_values import CONTAINERS, PLAIN, held_places
 from stillgraph.trace.heap.places import MISSING, AttributePlace, CellPlace, ContentsPlace, GlobalPlace, Place
 from stillgraph.trace.sources.kinds_of_objects import is_machinery
-from stillgraph.trace.values.numpy_functions import is_array
+from stillgraph.trace.values.arrays.functions import is_array
 
 _CALLED = (
     *("__call__", "step", "get_lr", "forward", "setup_context", "backward"),

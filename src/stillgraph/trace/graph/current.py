@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
+import torch
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 from torch.overrides import TorchFunctionMode, _get_current_function_mode_stack, _pop_mode, _push_mode
 
@@ -14,6 +15,7 @@ from stillgraph.core.diagnostics import refusing_past_user_code
 from stillgraph.program.context import IdleHooks, are_hooks_on
 from stillgraph.trace.fakes import torch_modes
 from stillgraph.trace.fakes.symbolic import default_device, without_traces_of_failing_kernels
+from stillgraph.trace.values.arrays.trials import keep_unwritten
 
 if TYPE_CHECKING:
     from stillgraph.trace.graph.recorder import Recorder
@@ -24,6 +26,13 @@ _CURRENT: ContextVar[Recorder | None] = ContextVar("stillgraph_recorder", defaul
 def current() -> Recorder | None:
     """The recorder of the capture going on in this thread, if there is one."""
     return _CURRENT.get()
+
+
+@keep_unwritten.defined
+def _keep_unwritten(tensors: Sequence[torch.Tensor]) -> None:
+    recorder = current()
+    assert recorder is not None
+    recorder.memory.keep_unwritten(map(recorder.to_fake, tensors))
 
 
 @contextlib.contextmanager

@@ -16,7 +16,7 @@ from stillgraph.trace.graph.texts import text_of, texts_of
 from stillgraph.trace.torch_rules import special
 from stillgraph.trace.torch_rules.hooks import Handle
 from stillgraph.trace.values import complexes
-from stillgraph.trace.values.arrays import StagedArray
+from stillgraph.trace.values.arrays.staged_array import StagedArray
 from stillgraph.trace.values.caught import Caught, CaughtPart
 from stillgraph.trace.values.complexes import StagedComplex
 from stillgraph.trace.values.entries import maybe_keys

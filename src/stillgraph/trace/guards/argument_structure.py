@@ -10,7 +10,18 @@ import torch
 
 from stillgraph.core.parcel import is_parcels
 from stillgraph.program.facts.values import is_value
-from stillgraph.program.sources import Argument, Attribute, Called, Element, Item, Slot, Source, Upcoming, item_of
+from stillgraph.program.sources import (
+    Argument,
+    Attribute,
+    Called,
+    Element,
+    Item,
+    Memory,
+    Slot,
+    Source,
+    Upcoming,
+    item_of,
+)
 from stillgraph.trace.sources.sources import Finder
 from stillgraph.trace.values.containers import split
 
@@ -26,7 +37,7 @@ def source_name(source: Source, finder: Finder) -> str:
         return source.name if base == "self" else f"{base}_{source.name}"
     if isinstance(source, (Item, Upcoming)):
         return f"{source_name(source.base, finder)}_{source.key if isinstance(source, Item) else source.position}"
-    if isinstance(source, (Called, Element)):
+    if isinstance(source, (Called, Element, Memory)):
         return source_name(source.base, finder)
     return source.name
 

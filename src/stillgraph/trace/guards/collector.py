@@ -24,7 +24,7 @@ from stillgraph.trace.code.namespaces import is_kept
 from stillgraph.trace.guards.buffers import require_plain_array
 from stillgraph.trace.sources.reads import Reads
 from stillgraph.trace.sources.sources import Finder
-from stillgraph.trace.values.numpy_functions import is_array
+from stillgraph.trace.values.arrays.functions import is_array
 
 _PRIMITIVES = (int, float, complex, str, bytes, bool, type(None), torch.dtype, torch.device)
 PLAIN = frozenset({int, float, complex, str, bytes, bool, type(None)})

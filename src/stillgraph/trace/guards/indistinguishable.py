@@ -44,7 +44,7 @@ from stillgraph.trace.guards.tensor_guards import tensor_guards
 from stillgraph.trace.sources.children import of_instance, slots
 from stillgraph.trace.sources.kinds_of_objects import is_anew
 from stillgraph.trace.sources.sources import Finder
-from stillgraph.trace.values.numpy_functions import is_array
+from stillgraph.trace.values.arrays.functions import is_array
 
 _PLAIN = (int, float, complex, str, bytes, bool, type(None), type, torch.dtype, torch.device, ModuleType)
 _NEVER_READ = (TracebackType, FrameType)  # of exceptions: they lead to all that a call had, which no program reads

@@ -13,6 +13,7 @@ import torch
 from torch import fx
 
 from stillgraph.core.diagnostics import refuse
+from stillgraph.core.lookup import is_exactly
 from stillgraph.program.context import current_context
 from stillgraph.program.facts.facts import fact
 from stillgraph.program.facts.info import info
@@ -29,12 +30,13 @@ from stillgraph.program.guards import (
 )
 from stillgraph.program.input_spec import Dim
 from stillgraph.program.program import Input
-from stillgraph.program.sources import Attribute, Held, Slot, Source
+from stillgraph.program.sources import Attribute, Held, Memory, Slot, Source
 from stillgraph.program.types import ListType
 from stillgraph.trace.code.frames import here
 from stillgraph.trace.fakes.symbolic import is_fake
 from stillgraph.trace.graph.recorder import Recorder
 from stillgraph.trace.guards.argument_structure import MUTABLE, endless, is_constant, parts_at, places_in, source_name
+from stillgraph.trace.guards.array_inputs import ArrayInputs
 from stillgraph.trace.guards.tensor_guards import could_be_one, tensor_guards
 from stillgraph.trace.heap.identities import AMBIGUOUS
 from stillgraph.trace.sources.sources import Finder
@@ -69,6 +71,7 @@ class Inputs:
     _handed: dict[int, tuple[Any, Source, Any]] = field(default_factory=dict)  # containers: where, and what for them
     _named: dict[str, torch.SymInt] = field(default_factory=dict)  # by the name of a dimension the first size
     _names: set[str] = field(default_factory=lambda: {"self"})  # which the forward of a graph module has
+    arrays: ArrayInputs = field(default_factory=ArrayInputs)
     _endless: set[int] = field(default_factory=set)  # ids of containers that lead to themselves, or to such
 
     # ---- arguments
@@ -211,6 +214,8 @@ class Inputs:
         known = False
         matter = self.aliases_matter or id(value) in self.as_they_are
         for other, seen, free in self._tensors:
+            if isinstance(seen, Memory) or isinstance(source, Memory):
+                continue  # each call makes one of an array, see `Memory`
             if other is value or could_be_one(value, dims, other, free):
                 known = known or other is value
                 guard = AliasGuard(seen, source, same=other is value)
@@ -227,7 +232,8 @@ class Inputs:
             AliasGuard(source, place, same=False)
             for other, place in others
             for value, source, dims in self._tensors
-            if other is not value and could_be_one(value, dims, other, (False,) * other.dim())
+            if other is not value and not isinstance(source, Memory)
+            if could_be_one(value, dims, other, (False,) * other.dim())
         ]
 
     def _note_symbols(self, fake: torch.Tensor, source: Source) -> None:
@@ -349,9 +355,12 @@ class Inputs:
         return made
 
     def state(self, value: Any, source: Source) -> Any:
-        """The staged number for a Python number that the call reads and writes."""
+        """What stands for a number that the call reads and writes, or for a number or array that differs."""
         recorder = self.recorder
         assert recorder is not None
+        if not is_exactly(value, (int, float, bool)):
+            self.guards += self.arrays.guards(value, source)
+            return self.arrays.given(value, source, self.finder, self._tensor)
         number = recorder.fresh_number(type(value))
         self.guards.append(TypeGuard(source, type(value)))
         self._add(Input(self._name(source), "state", source, recorder.to_fake(number)), number)

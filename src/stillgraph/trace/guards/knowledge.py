@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from types import CodeType, MappingProxyType
 from typing import Any
 
-from stillgraph.program.sources import Source
+from stillgraph.program.sources import Held, Source
 from stillgraph.trace.code.signals import Restart
 from stillgraph.trace.fakes.distributions import property_names
 from stillgraph.trace.values.lists import Element
@@ -61,6 +61,10 @@ class Knowledge:
             raise Restart("tries", None)
         if not self.managers:
             raise Restart("managers", None)
+
+    def may_be_input(self, source: Source) -> bool:
+        """Whether what is at a source may become an input, and is none yet."""
+        return not (isinstance(source, Held) or source in self.promote or source in self.keep)
 
     def keep_constant(self) -> bool:
         """Let what made the capture fail be constant again; whether there was any: sizes, then numbers nobody writes.

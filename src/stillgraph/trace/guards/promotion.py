@@ -16,7 +16,19 @@ import torch
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.core.lookup import own_attributes
-from stillgraph.program.sources import Argument, Attribute, Cell, Global, Held, Item, Slot, Source, Upcoming
+from stillgraph.program.sources import (
+    Argument,
+    Attribute,
+    Cell,
+    Global,
+    Held,
+    Item,
+    Memory,
+    Slot,
+    Source,
+    Upcoming,
+    has_memory,
+)
 from stillgraph.trace.guards.inputs import Inputs
 from stillgraph.trace.guards.knowledge import Knowledge
 from stillgraph.trace.heap.contents import kind_of_container
@@ -70,7 +82,7 @@ class Promotion:
         for source in sorted(self.knowledge.promote, key=str):
             if isinstance(source, Argument):
                 continue  # handed over already, see `argument`
-            if source in self.knowledge.changing and not self._is_number(source):
+            if source in self.knowledge.changing and not self._may_be_input(source):
                 self.knowledge.promote.discard(source)  # until it turns out to be written
                 self.knowledge.changing.discard(source)
                 continue
@@ -81,7 +93,7 @@ class Promotion:
             self._give(source, self.state(self._at(source), source))
 
         for source in [*self.knowledge.open_sizes]:
-            if not self._is_argument(source):
+            if not (isinstance(source, Memory) or self._is_argument(source)):
                 self._open(source)
 
         for source, element in self.knowledge.lists.items():
@@ -114,17 +126,18 @@ class Promotion:
         self._put(source, value)
         self.sources.add(source)
 
-    def _is_number(self, source: Source) -> bool:
-        """Whether there is a number at a source in this call too, where another can be put in its place."""
+    def _may_be_input(self, source: Source) -> bool:
+        """Whether there is such a value at a source in this call too, where another can be put in its place."""
         try:
-            return self._can_put(source) and type(self._at(source)) in (int, float)
+            return self._can_put(source) and may_be_input(self._at(source))
         except Exception:  # of any kind: reading an attribute may run the user's code
             return False
 
     def _is_there(self, source: Source) -> bool:
-        """Whether a number that the call writes is there when the call begins."""
+        """Whether an input is there when the call begins."""
         try:
-            return type(self._at(source)) in (int, float, bool)
+            value = self._at(source)
+            return type(value) is bool or may_be_input(value)
         except LookupError:
             return False
 
@@ -134,8 +147,9 @@ class Promotion:
                 container = self._container(base)
                 if isinstance(container, tuple):
                     return split(container) is not None and self._can_put(base)
-                plain = isinstance(container, (list, dict, collections.deque)) and "__builtins__" not in container
-                return plain and source.kind is None
+                if isinstance(container, dict) and "__builtins__" in container:
+                    return False
+                return isinstance(container, (list, dict, collections.deque)) and source.kind is None
             case Attribute(base=base, name=name):
                 owner = self.finder.value_at(base)
                 if type(owner) is CellType:
@@ -188,3 +202,8 @@ class Promotion:
         self.put.add(ContentsPlace(target).key)
         self.journal.note(ContentsPlace(target))
         kind_of_container(target).__setitem__(target, source.key, value)
+
+
+def may_be_input(value: Any) -> bool:
+    """Whether what differs from call to call may be an input: a number, or a number or array of numpy's."""
+    return type(value) in (int, float) or has_memory(value)

@@ -18,7 +18,19 @@ import torch
 from stillgraph.core.files import is_standard_library, is_torch
 from stillgraph.core.lookup import class_member, exception_state, own_attributes, slot_value
 from stillgraph.program.facts.module_tables import HOOK_TABLES, MODULE_INTERNALS, MODULE_TABLES
-from stillgraph.program.sources import Attribute, Called, Cell, Element, Global, Item, Slot, Source, Upcoming, item_of
+from stillgraph.program.sources import (
+    Attribute,
+    Called,
+    Cell,
+    Element,
+    Global,
+    Item,
+    Memory,
+    Slot,
+    Source,
+    Upcoming,
+    item_of,
+)
 from stillgraph.program.upcoming import LookAhead
 from stillgraph.trace.code.namespaces import class_space, file_of, users_classes
 
@@ -107,6 +119,8 @@ def read(source: Source, value_at: Callable[[Source], Any]) -> Any:
             return cell.cell_contents
         case Called(base=base):
             return value_at(base)()
+        case Memory(base=base):
+            return Memory.of(value_at(base))
         case Element(base=base, position=position):
             return [*value_at(base)][position]
         case Upcoming(base=base, position=position):

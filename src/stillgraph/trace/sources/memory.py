@@ -13,7 +13,7 @@ import contextvars
 import ctypes
 import math
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
@@ -21,10 +21,10 @@ import torch
 from stillgraph.core.diagnostics import refuse
 from stillgraph.core.location import Location
 from stillgraph.program.facts.fingerprints import fingerprint
-from stillgraph.program.sources import Source
+from stillgraph.program.sources import Source, has_memory
 from stillgraph.trace.code.signals import Restart
 from stillgraph.trace.heap.places import MISSING
-from stillgraph.trace.values.numpy_functions import is_array
+from stillgraph.trace.values.arrays.functions import is_array
 
 BUFFERS = (bytearray, array.array)
 _COPIED = 1 << 28  # bytes; of an array with more there is no copy: that it changes is seen, but cannot be put back
@@ -142,12 +142,15 @@ class Memory:
 
     Attributes:
         watched: whether calls are looked at one by one, so as to find the line that writes.
+        may_be_input: whether what is at a source may become an input, and is none yet.
     """
 
-    def __init__(self, watched: bool = False) -> None:
+    def __init__(self, watched: bool = False, may_be_input: Callable[[Source], bool] = lambda source: False) -> None:
         self.watched = watched
+        self.may_be_input = may_be_input
         self._held: dict[int, Held] = {}
         self._set_at: dict[int, Location | None] = {}  # where the code last set a context variable
+        self._unwritten: list[tuple[torch.Tensor, int]] = []  # fakes, with the versions that they have to keep
         self._shared: list[tuple[Held, Any, int]] = []  # arrays, the fakes of tensors of their memory, and the versions
 
     def note(self, value: Any, source: Source) -> None:
@@ -175,9 +178,28 @@ class Memory:
             value = value.base if is_array(value) else None
         return value is not None
 
+    def overlaps(self, array: Any) -> bool:
+        """Whether the memory of an array is that of one that was there before the call."""
+        return any(overlap(held.value, array) for held in self._held.values() if isinstance(held, _Array))
+
+    def become_input(self, array: Any) -> None:
+        """Told that a program has to work on the memory of an array.
+
+        Raises:
+            Restart: an array from before the call has this memory, and is no input yet: it is to be one.
+        """
+        for held in self._held.values():
+            shares = isinstance(held, _Array) and overlap(held.value, array)
+            if shares and held.source is not None and self.may_be_input(held.source) and has_memory(held.value):
+                raise Restart("promote", held.source)
+
     def share(self, array: Any, fake: Any) -> None:
         """Told that a tensor was made that has the memory of an array."""
         self._shared.append((_Array(array, None), fake, _writes_to(fake)))
+
+    def keep_unwritten(self, fakes: Iterable[torch.Tensor]) -> None:
+        """Told that tensors are not to be written from now on."""
+        self._unwritten += [(fake, _writes_to(fake)) for fake in fakes]
 
     def require_apart(self) -> None:
         """Refuse a write to such a tensor or array, which the other would have to show.
@@ -185,6 +207,10 @@ class Memory:
         Raises:
             CaptureError: there was one.
         """
+        for fake, version in self._unwritten:
+            if _writes_to(fake) != version:
+                message = "a numpy array is changed of which the program has a copy where numpy has a view"
+                raise refuse("SG305", message, hint="Copy it before: array[::-1].copy().")
         for held, fake, version in self._shared:
             if _writes_to(fake) != version or not held.is_current():
                 hint = "Copy the array: torch.tensor(array)."
@@ -199,11 +225,14 @@ class Memory:
 
         Raises:
             CaptureError: there is such an array.
+            Restart: it is to be an input for this.
         """
         places = [(tensor.untyped_storage().data_ptr(), tensor.untyped_storage().nbytes()) for tensor in written]
         for value, source in read:
             start, size = _extent(value)
             if any(start < at + length and at < start + size for at, length in places):
+                if self.may_be_input(source) and has_memory(value):
+                    raise Restart("promote", source)
                 what = f"the {type(value).__name__} {source} is read, whose memory is that of a tensor that is written"
                 raise refuse("SG305", what, hint="Read the tensor itself, or do one of the two outside the function.")
 
@@ -234,6 +263,8 @@ class Memory:
         changed = next((each for each in kept if id(each.value) not in self._set_at and not each.is_current()), None)
         if changed is None:
             return
+        if isinstance(changed, _Array):
+            self.become_input(changed.value)
         if not self.watched:
             raise Restart("memory", None)
         raise refuse("SG305", f"{changed} is changed in place", location=location, hint=HINT)
@@ -255,6 +286,12 @@ def _extent(value: Any) -> tuple[int, int]:
         return start, (sum(map(abs, steps)) + value.itemsize) if value.size else 0
     size = len(memoryview(value).cast("B"))
     return (ctypes.addressof((ctypes.c_char * size).from_buffer(value)), size) if size else (0, 0)
+
+
+def overlap(left: Any, right: Any) -> bool:
+    """Whether two arrays may share memory."""
+    (start, size), (at, length) = _extent(left), _extent(right)
+    return start < at + length and at < start + size
 
 
 def _may_change(value: Any) -> bool:

@@ -186,6 +186,8 @@ class Finder:
         if isinstance(source, Held):
             return source.value
         found = next((value for value, known in reversed(self._found.values()) if known == source), _NOTHING)
+        if found is _NOTHING and isinstance(source, Argument):  # it was passed before, and found there
+            return next(value for value, known in self.arguments if known == source)
         if found is _NOTHING:
             found = children.read(source, self.value_at)
             self._push(found, source)

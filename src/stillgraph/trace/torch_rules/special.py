@@ -26,7 +26,7 @@ from stillgraph.trace.torch_rules.tensor_attributes import read_shape, size_of
 from stillgraph.trace.torch_rules.tensor_classes import HANDLERS as CLASSES
 from stillgraph.trace.torch_rules.tensor_construction import from_data
 from stillgraph.trace.values import complexes
-from stillgraph.trace.values.arrays import StagedArray
+from stillgraph.trace.values.arrays.staged_array import StagedArray
 from stillgraph.trace.values.lists import Leaf, StagedSpread
 from stillgraph.trace.values.numbers import StagedNumber
 

@@ -13,10 +13,10 @@ import torch
 
 from stillgraph.core.lookup import is_exactly
 from stillgraph.trace.torch_rules.number_results import refuse_mixed
-from stillgraph.trace.values.arrays import StagedArray, call_numpy
-from stillgraph.trace.values.beside_arrays import number_in_dtype
+from stillgraph.trace.values.arrays.beside import number_in_dtype
+from stillgraph.trace.values.arrays.functions import is_array
+from stillgraph.trace.values.arrays.staged_array import StagedArray, call_numpy
 from stillgraph.trace.values.numbers import StagedNumber, is_mixed, is_number, is_of_numpy, kind_of
-from stillgraph.trace.values.numpy_functions import is_array
 
 if TYPE_CHECKING:
     from stillgraph.trace.graph.recorder import Recorder
@@ -29,7 +29,7 @@ def from_data(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
     data = args[0] if args else kwargs.get("data")
     if isinstance(data, StagedArray):
         shares = func in (torch.from_numpy, torch.as_tensor, torch.asarray) and not kwargs
-        return data.tensor if shares else _copied(recorder, data.tensor, kwargs)
+        return recorder.record(_T.detach, (data.tensor,), {}) if shares else _copied(recorder, data.tensor, kwargs)
     if isinstance(data, torch.Tensor):
         return recorder.record(func, args, kwargs)
     if isinstance(data, (tuple, list)) and _holds_staged(data):
@@ -135,7 +135,7 @@ def _in_dtype(name: str, value: Any, dtype: torch.dtype | None = None) -> Any:
 def _holds_staged(data: Any) -> bool:
     if isinstance(data, (tuple, list)):
         return any(_holds_staged(item) for item in data)
-    return isinstance(data, (torch.Tensor, StagedNumber))
+    return isinstance(data, (torch.Tensor, StagedNumber, StagedArray))
 
 
 def _scalar(recorder: Recorder, number: Any, kwargs: dict[str, Any]) -> Any:
@@ -173,4 +173,8 @@ def _element(recorder: Recorder, item: Any, wanted: dict[str, Any]) -> Any:
         return recorder.record(_T.reshape, (recorder.record(_T.detach, (item,), {}), ()), {})
     if isinstance(item, StagedNumber):
         return _scalar(recorder, item, wanted)
+    if isinstance(item, StagedArray):
+        if item.scalar and item.tensor.dtype == torch.bool:
+            raise TypeError("'numpy.bool' object cannot be interpreted as an integer")
+        return recorder.record(_T.detach, (item.tensor,), {})
     return recorder.record(torch.tensor, (item,), {})

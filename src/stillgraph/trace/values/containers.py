@@ -19,11 +19,11 @@ from stillgraph.program.outputs import Keys
 from stillgraph.trace.fakes.symbolic import is_fake
 from stillgraph.trace.heap.exits import Exit
 from stillgraph.trace.heap.places import MISSING
-from stillgraph.trace.values.arrays import StagedArray
+from stillgraph.trace.values.arrays.functions import is_array
+from stillgraph.trace.values.arrays.staged_array import StagedArray
 from stillgraph.trace.values.complexes import StagedComplex, complex_of
 from stillgraph.trace.values.entries import KINDS_OF_DICT, Entry, dict_parts, make_dict, make_set, names_of, set_parts
 from stillgraph.trace.values.numbers import Staged
-from stillgraph.trace.values.numpy_functions import is_array
 
 
 @dataclass(frozen=True, eq=False)

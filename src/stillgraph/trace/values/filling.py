@@ -13,7 +13,7 @@ from stillgraph.core.diagnostics import refuse
 from stillgraph.program.facts.info import info
 from stillgraph.program.operations import text
 from stillgraph.trace.code.frames import here
-from stillgraph.trace.values.arrays import StagedArray
+from stillgraph.trace.values.arrays.staged_array import StagedArray
 from stillgraph.trace.values.complexes import StagedComplex
 from stillgraph.trace.values.containers import holds_staged
 from stillgraph.trace.values.numbers import Staged, StagedNumber, kind_of

@@ -12,7 +12,7 @@ from stillgraph.trace.control_flow.joined.leaves import DEAD, Build, Leaves, is_
 from stillgraph.trace.graph.recorder import Recorder
 from stillgraph.trace.heap.exits import Exit
 from stillgraph.trace.heap.identities import Origin
-from stillgraph.trace.values.arrays import StagedArray
+from stillgraph.trace.values.arrays.staged_array import StagedArray
 from stillgraph.trace.values.complexes import StagedComplex
 from stillgraph.trace.values.entries import Entry
 

@@ -10,40 +10,31 @@ import contextlib
 import functools
 import operator
 import sys
-import warnings
 from collections.abc import Callable, Iterator
 from typing import Any, NoReturn, cast
 
 import torch
 
 from stillgraph.core.diagnostics import MisreadError, StillgraphError, refuse
-from stillgraph.core.files import is_our_module
-from stillgraph.core.lookup import is_exactly
 from stillgraph.trace.code.frames import here
-from stillgraph.trace.fakes.symbolic import without_dispatch_modes
-from stillgraph.trace.values.beside_arrays import array_of_numbers, is_taken, number_in_dtype, number_put_in
-from stillgraph.trace.values.numbers import Staged, StagedNumber
-from stillgraph.trace.values.numpy_functions import OF_OUR_OWN, _module, counterpart, layer, remainder, takes_arrays
+from stillgraph.trace.values.arrays.beside import array_of_numbers, is_taken, number_in_dtype, number_put_in
+from stillgraph.trace.values.arrays.functions import OF_OUR_OWN, _module, counterpart, layer, remainder, takes_arrays
+from stillgraph.trace.values.arrays.trials import OF_VALUES, UNKNOWN, ArrayValue, as_in_numpy, fail_as_numpy, tried
+from stillgraph.trace.values.numbers import StagedNumber
 
 
-class StagedArray(Staged):
-    """A numpy array that only the run knows: ``tensor`` is its memory.
-
-    Args:
-        tensor: what it shares its memory with.
-        scalar: whether it is a scalar of numpy's, and not an array without dimensions.
-    """
+class StagedArray(ArrayValue):
+    """A numpy array, or scalar, that only the run knows."""
 
     __array_ufunc__ = None  # an array on the left of an operator leaves it to this class
-
-    def __init__(self, tensor: torch.Tensor, scalar: bool = False) -> None:
-        self.__dict__.update(tensor=tensor, scalar=scalar)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") and hasattr(sys.modules["numpy"].ndarray, name):
             self._refuse()
         if name.startswith(("__", "stillgraph_")):
             raise AttributeError(name)
+        if name in _OF_MEMORY:
+            raise refuse("SG310", f"{name} of a numpy array that only the run knows is read", location=here())
         if name in _AS_IN_TORCH:
             return tuple(self.tensor.shape) if name == "shape" else getattr(self.tensor, name)
         value = getattr(_wrapped(self), name, None)
@@ -51,7 +42,7 @@ class StagedArray(Staged):
             raise refuse("SG310", f"the attribute {name} of a numpy array of a staged tensor", location=here())
         if not callable(value):
             own = operator.attrgetter(name)
-            return _of_the_same_kind(own, _tried(own, (self,), {}), _given_back(value))
+            return as_in_numpy(own, tried(own, (self,), {}), _given_back(value), (self,))
         return _calling(value, functools.partial(_method, name), (self,))
 
     def __setattr__(self, name: str, value: Any) -> NoReturn:
@@ -60,8 +51,24 @@ class StagedArray(Staged):
     def _refuse(self, *args: Any) -> NoReturn:
         raise refuse("SG301", "a numpy array of a staged tensor is used by code that is not converted", location=here())
 
-    __bool__ = __int__ = __float__ = __index__ = __len__ = __iter__ = __str__ = __repr__ = __array__ = _refuse
+    __bool__ = __int__ = __float__ = __index__ = __str__ = __repr__ = __array__ = _refuse
     __hash__ = __divmod__ = __rdivmod__ = __contains__ = __complex__ = __copy__ = __deepcopy__ = __delitem__ = _refuse
+
+    def __len__(self) -> int:
+        if not self.tensor.dim():
+            raise TypeError("len() of unsized object")
+        length = self.tensor.shape[0]
+        return length if type(length) is int else self._refuse()
+
+    def __iter__(self) -> Iterator[Any]:
+        if not self.tensor.dim():
+            raise TypeError("iteration over a 0-d array")
+        return map(self.row, range(len(self)))
+
+    def row(self, index: Any) -> StagedArray:
+        """What an array holds at an index along its first dimension: a view, or a number."""
+        found = self.tensor[index]
+        return StagedArray(found) if found.dim() else StagedArray(found.clone(), True)
 
     def __round__(self, ndigits: Any = None) -> NoReturn:
         if self.tensor.dim():
@@ -70,6 +77,7 @@ class StagedArray(Staged):
 
 
 _AS_IN_TORCH = ("shape", "ndim")
+_OF_MEMORY = ("resize", "strides", "flags", "base", "ctypes", "data")  # which a tensor's is not like
 _OPERATORS = (
     *("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor", "lshift", "rshift"),
     *("neg", "pos", "abs", "invert", "eq", "ne", "lt", "le", "gt", "ge", "getitem", "setitem"),
@@ -177,121 +185,21 @@ def _calling(
     """
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        wanted = _UNKNOWN if real is None else _tried(real, (*own, *args), kwargs)
-        if wanted is _UNKNOWN:
-            with contextlib.suppress(*_OF_VALUES):
-                _fail_as_numpy(real, (*own, *args), kwargs)  # by a TypeError: torch's may come in the run alone
+        outcome = UNKNOWN if real is None else tried(real, (*own, *args), kwargs)
+        if outcome is UNKNOWN:
+            with contextlib.suppress(*OF_VALUES):
+                fail_as_numpy(real, (*own, *args), kwargs)  # by a TypeError: torch's may come in the run alone
         try:
             result = _given_back(function(*map(_handed_in, args), **{k: _handed_in(v) for k, v in kwargs.items()}))
         except (StillgraphError, ArithmeticError):
             raise
         except Exception as error:  # of any kind: that of the layer, or of torch
-            _fail_as_numpy(real, (*own, *args), kwargs)
+            fail_as_numpy(real, (*own, *args), kwargs)
             message = f"torch's numpy layer does not do what is asked of an array of the run ({error})"
             raise refuse("SG310", message, location=here(), hint=counterpart(real), kind=MisreadError) from error
-        return result if real is None else _of_the_same_kind(real, wanted, result)
+        return result if real is None else as_in_numpy(real, outcome, result, (*own, *args, *kwargs.values()))
 
     return call
-
-
-_UNKNOWN = object()
-_OF_NO_SIZE = 2  # stands for sizes that only the run knows
-_OF_VALUES = (ValueError, IndexError, AttributeError, ArithmeticError, RuntimeError)
-
-
-def _tried(real: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
-    """What numpy gives for arrays of ones, or else of zeros, which are indices into all.
-
-    Returns:
-        `_UNKNOWN` if that says nothing: the layer raises the error as well, or the sizes do not fit.
-    """
-    numpy: Any = sys.modules["numpy"]
-    for fill in (numpy.ones, numpy.zeros):
-        given = [_dummy(fill, value) for value in args]
-        named = {name: _dummy(fill, value) for name, value in kwargs.items()}
-        try:
-            with numpy.errstate(all="ignore"), warnings.catch_warnings(), _without_modes():
-                warnings.simplefilter("ignore")
-                return real(*given, **named)
-        except (TypeError, *_OF_VALUES):
-            continue
-    return _UNKNOWN
-
-
-@contextlib.contextmanager
-def _without_modes() -> Iterator[None]:
-    """Inside, torch computes with real tensors."""
-    with without_dispatch_modes(), torch._C.DisableTorchFunction():
-        yield
-
-
-def _dummy(fill: Callable[..., Any], value: Any, length: int = _OF_NO_SIZE) -> Any:
-    """What is like a value, and known."""
-    if is_exactly(value, (tuple, list)):
-        return type(value)(_dummy(fill, each, length) for each in value)
-    if not isinstance(value, (StagedArray, torch.Tensor)):
-        return value
-    tensor = value.tensor if isinstance(value, StagedArray) else value
-    with torch._C.DisableTorchFunction():
-        shape = tuple(each if type(each) is int else length for each in tensor.shape)
-        made = fill(shape, str(tensor.dtype).removeprefix("torch."))
-    if isinstance(value, StagedArray):
-        return made[()] if value.scalar else made
-    with _without_modes():
-        return torch.from_numpy(made).requires_grad_(tensor.requires_grad)
-
-
-def _fail_as_numpy(real: Callable[..., Any] | None, args: Any, kwargs: dict[str, Any]) -> None:
-    """Raise what numpy raises for arrays of ones, if it does: for these shapes and types."""
-    numpy: Any = sys.modules["numpy"]
-    if real is None or any(map(_is_none_of_numpys, torch.utils._pytree.tree_leaves((args, kwargs)))):
-        return
-    given = [_dummy(numpy.ones, value) for value in args]
-    named = {name: _dummy(numpy.ones, value) for name, value in kwargs.items()}
-    with numpy.errstate(all="ignore"), _without_modes():
-        real(*given, **named)
-
-
-def _is_none_of_numpys(value: Any) -> bool:
-    is_ours = is_our_module(type(value).__module__) and not isinstance(value, StagedArray)
-    return isinstance(value, torch.Tensor) or is_ours
-
-
-def _of_the_same_kind(real: Any, wanted: Any, result: Any) -> Any:
-    """What the layer gives as what numpy gives: an array or a scalar, a tuple or a list.
-
-    Raises:
-        CaptureError: numpy gives something else, or nobody can tell what.
-    """
-    numpy: Any = sys.modules["numpy"]
-    is_array_ = isinstance(wanted, (numpy.ndarray, numpy.generic))
-    if isinstance(result, StagedArray) and is_array_:
-        _require_same_type(real, wanted, result)
-        return StagedArray(result.tensor, isinstance(wanted, numpy.generic))
-    if isinstance(result, (tuple, list)) and isinstance(wanted, (tuple, list)) and len(result) == len(wanted):
-        parts = [_of_the_same_kind(real, mine, each) for mine, each in zip(wanted, result, strict=True)]
-        return type(wanted)(*parts) if hasattr(wanted, "_fields") else type(wanted)(parts)
-    if isinstance(result, StagedArray) and wanted is _UNKNOWN and result.tensor.dim():
-        return result
-    if is_array_ or isinstance(result, (StagedArray, tuple, list)):
-        given = "what nobody can tell before the run" if wanted is _UNKNOWN else f"a {type(wanted).__name__}"
-        message = f"numpy gives {given} here, torch's numpy layer a {_named(result)}"
-        raise refuse("SG310", message, location=here(), hint=counterpart(real))
-    return result
-
-
-def _named(value: Any) -> str:
-    return "ndarray" if isinstance(value, StagedArray) else type(value).__name__
-
-
-def _require_same_type(real: Any, wanted: Any, result: StagedArray) -> None:
-    with torch._C.DisableTorchFunction():
-        mine = str(result.tensor.dtype).removeprefix("torch.")
-        shape = tuple(result.tensor.shape)
-    known = all(type(size) is int for size in shape)
-    if wanted.dtype.name != mine or len(wanted.shape) != len(shape) or (known and wanted.shape != shape):
-        message = f"numpy gives {wanted.dtype.name}{list(wanted.shape)} here, torch's numpy layer {mine}{list(shape)}"
-        raise refuse("SG310", message, location=here(), hint=counterpart(real))
 
 
 def _handed_in(value: Any) -> Any:
@@ -322,12 +230,6 @@ def _given_back(value: Any) -> Any:
     if isinstance(value, numpys._dtypes.DType):
         return sys.modules["numpy"].dtype(value.name)
     return value
-
-
-def like_array(array: StagedArray, length: int) -> Any:
-    """An array of ones like another one, of ``length`` where only the run knows how long that is."""
-    fill: Callable[..., Any] = sys.modules["numpy"].ones
-    return _dummy(fill, array, length)
 
 
 def refuse_numbers(values: Any) -> None:

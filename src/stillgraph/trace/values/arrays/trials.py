@@ -1,0 +1,211 @@
+"""What numpy itself would give: tried on arrays of ones, which are like those of the run in dtype and shape."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from stillgraph.core.diagnostics import refuse
+from stillgraph.core.files import is_our_module
+from stillgraph.core.lookup import is_exactly
+from stillgraph.core.operation import Operation
+from stillgraph.trace.code.frames import here
+from stillgraph.trace.fakes.symbolic import without_dispatch_modes
+from stillgraph.trace.values.arrays.functions import counterpart
+from stillgraph.trace.values.numbers import Staged
+
+
+class ArrayValue(Staged):
+    """What stands for an array or scalar of numpy's: ``tensor`` is its memory.
+
+    Args:
+        tensor: what it shares its memory with.
+        scalar: whether it is a scalar of numpy's, and not an array without dimensions.
+    """
+
+    tensor: torch.Tensor
+    scalar: bool
+
+    def __init__(self, tensor: torch.Tensor, scalar: bool = False) -> None:
+        self.__dict__.update(tensor=tensor, scalar=scalar)
+
+
+@dataclass(frozen=True)
+class Tried:
+    """What numpy gives for some arrays.
+
+    Attributes:
+        value: what it gives.
+        given: the arrays.
+    """
+
+    value: Any
+    given: tuple[Any, ...]
+
+
+UNKNOWN = Tried(object(), ())
+_OF_NO_SIZE = 2  # stands for sizes that only the run knows
+OF_VALUES = (ValueError, IndexError, AttributeError, ArithmeticError, RuntimeError)
+
+
+def tried(real: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Tried:
+    """What numpy gives for arrays of ones, or else of zeros, which are indices into all.
+
+    Returns:
+        `UNKNOWN` if that says nothing: the layer raises the error as well, or the sizes do not fit.
+    """
+    numpy: Any = sys.modules["numpy"]
+    for fill in (numpy.ones, numpy.zeros):
+        given = [_dummy(fill, value) for value in args]
+        named = {name: _dummy(fill, value) for name, value in kwargs.items()}
+        try:
+            with numpy.errstate(all="ignore"), warnings.catch_warnings(), _without_modes():
+                warnings.simplefilter("ignore")
+                return Tried(real(*given, **named), tuple(_arrays_in((given, named), numpy.ndarray)))
+        except (TypeError, *OF_VALUES):
+            continue
+    return UNKNOWN
+
+
+@contextlib.contextmanager
+def _without_modes() -> Iterator[None]:
+    """Inside, torch computes with real tensors."""
+    with without_dispatch_modes(), torch._C.DisableTorchFunction():
+        yield
+
+
+def _dummy(fill: Callable[..., Any], value: Any, length: int = _OF_NO_SIZE) -> Any:
+    """What is like a value, and known."""
+    if is_exactly(value, (tuple, list)):
+        return type(value)(_dummy(fill, each, length) for each in value)
+    if not isinstance(value, (ArrayValue, torch.Tensor)):
+        return value
+    tensor = value.tensor if isinstance(value, ArrayValue) else value
+    with torch._C.DisableTorchFunction():
+        shape = tuple(each if type(each) is int else length for each in tensor.shape)
+        made = fill(shape, str(tensor.dtype).removeprefix("torch."))
+    if isinstance(value, ArrayValue):
+        return made[()] if value.scalar else made
+    with _without_modes():
+        return torch.from_numpy(made).requires_grad_(tensor.requires_grad)
+
+
+def fail_as_numpy(real: Callable[..., Any] | None, args: Any, kwargs: dict[str, Any]) -> None:
+    """Raise what numpy raises for arrays of ones, if it does: for these shapes and types."""
+    numpy: Any = sys.modules["numpy"]
+    if real is None or any(map(_is_none_of_numpys, torch.utils._pytree.tree_leaves((args, kwargs)))):
+        return
+    given = [_dummy(numpy.ones, value) for value in args]
+    named = {name: _dummy(numpy.ones, value) for name, value in kwargs.items()}
+    with numpy.errstate(all="ignore"), _without_modes():
+        real(*given, **named)
+
+
+def _is_none_of_numpys(value: Any) -> bool:
+    is_ours = is_our_module(type(value).__module__) and not isinstance(value, ArrayValue)
+    return isinstance(value, torch.Tensor) or is_ours
+
+
+def as_in_numpy(real: Any, outcome: Tried, result: Any, given: tuple[Any, ...]) -> Any:
+    """What the layer gives as what numpy gives: of the same kind, and views where numpy gives views.
+
+    Args:
+        real: numpy's function.
+        outcome: what it gives for arrays like those that are given.
+        result: what the layer gives.
+        given: to both.
+
+    Raises:
+        CaptureError: numpy gives something else, or nobody can tell what.
+    """
+    made = _of_the_same_kind(real, outcome.value, result)
+    if outcome is UNKNOWN:
+        return made
+    tensors = [each.tensor for each in _arrays_in(given, ArrayValue)]
+    if isinstance(made, ArrayValue):
+        return _with_memory_as(outcome.value, made, outcome.given, tensors)
+    if isinstance(made, (tuple, list)) and any(isinstance(each, ArrayValue) for each in made):
+        pairs = zip(outcome.value, made, strict=True)
+        parts = [_with_memory_as(mine, each, outcome.given, tensors) for mine, each in pairs]
+        return type(made)(*parts) if hasattr(made, "_fields") else type(made)(parts)
+    return made
+
+
+def _with_memory_as(wanted: Any, made: Any, given: tuple[Any, ...], tensors: list[torch.Tensor]) -> Any:
+    """An array with memory of its own where numpy's has such; where numpy's alone is a view, nothing may be written to.
+
+    Args:
+        wanted: what numpy gives for ``given``.
+        made: what the layer gives for ``tensors``.
+        given: the arrays that ``wanted`` may be a view of.
+        tensors: those that ``made`` may be a view of.
+    """
+    if not isinstance(made, ArrayValue) or made.scalar:
+        return made
+    numpy: Any = sys.modules["numpy"]
+    is_view = any(numpy.may_share_memory(wanted, each) for each in given)
+    with torch._C.DisableTorchFunction():
+        storage = made.tensor.untyped_storage()._cdata
+        shares = any(each.untyped_storage()._cdata == storage for each in tensors)
+    if shares and not is_view:
+        return type(made)(made.tensor.clone())
+    if is_view and not (shares and wanted.flags.writeable):
+        keep_unwritten((made.tensor, *tensors))
+    return made
+
+
+keep_unwritten: Operation[[Sequence[torch.Tensor]], None] = Operation("keep unwritten")
+"""Refuse that some tensors are written to from now on: the program has copies where eager has views."""
+
+
+def _arrays_in(values: Any, kind: type) -> list[Any]:
+    return [each for each in torch.utils._pytree.tree_leaves(values) if isinstance(each, kind)]
+
+
+def _of_the_same_kind(real: Any, wanted: Any, result: Any) -> Any:
+    """What the layer gives as what numpy gives: an array or a scalar, a tuple or a list.
+
+    Raises:
+        CaptureError: numpy gives something else, or nobody can tell what.
+    """
+    numpy: Any = sys.modules["numpy"]
+    is_array_ = isinstance(wanted, (numpy.ndarray, numpy.generic))
+    if isinstance(result, ArrayValue) and is_array_:
+        _require_same_type(real, wanted, result)
+        return type(result)(result.tensor, isinstance(wanted, numpy.generic))
+    if isinstance(result, (tuple, list)) and isinstance(wanted, (tuple, list)) and len(result) == len(wanted):
+        parts = [_of_the_same_kind(real, mine, each) for mine, each in zip(wanted, result, strict=True)]
+        return type(wanted)(*parts) if hasattr(wanted, "_fields") else type(wanted)(parts)
+    if isinstance(result, ArrayValue) and wanted is UNKNOWN.value and result.tensor.dim():
+        return result
+    if is_array_ or isinstance(result, (ArrayValue, tuple, list)):
+        given = "what nobody can tell before the run" if wanted is UNKNOWN.value else f"a {type(wanted).__name__}"
+        message = f"numpy gives {given} here, torch's numpy layer a {_named(result)}"
+        raise refuse("SG310", message, location=here(), hint=counterpart(real))
+    return result
+
+
+def _named(value: Any) -> str:
+    return "ndarray" if isinstance(value, ArrayValue) else type(value).__name__
+
+
+def _require_same_type(real: Any, wanted: Any, result: ArrayValue) -> None:
+    with torch._C.DisableTorchFunction():
+        mine = str(result.tensor.dtype).removeprefix("torch.")
+        shape = tuple(result.tensor.shape)
+    known = all(type(size) is int for size in shape)
+    if wanted.dtype.name != mine or len(wanted.shape) != len(shape) or (known and wanted.shape != shape):
+        message = f"numpy gives {wanted.dtype.name}{list(wanted.shape)} here, torch's numpy layer {mine}{list(shape)}"
+        raise refuse("SG310", message, location=here(), hint=counterpart(real))
+
+
+def like_array(array: ArrayValue, length: int) -> Any:
+    """An array of ones like another one, of ``length`` where only the run knows how long that is."""
+    fill: Callable[..., Any] = sys.modules["numpy"].ones
+    return _dummy(fill, array, length)
