@@ -16,7 +16,7 @@ from stillgraph.core.lookup import is_exactly
 from stillgraph.operators.calls.binding import is_iterable, takes_one
 from stillgraph.operators.calls.making import make, refuse_spread
 from stillgraph.operators.calls.python_functions import note_all, note_read
-from stillgraph.operators.calls.ways import ANOTHER, is_staged
+from stillgraph.operators.calls.ways import ANOTHER
 from stillgraph.operators.consumers.consumers import join, known_or_list, taken
 from stillgraph.operators.consumers.sorting import sort
 from stillgraph.operators.containers import entries, table_methods, tables
@@ -28,7 +28,7 @@ from stillgraph.operators.objects import part_by_part, searching
 from stillgraph.operators.objects.attribute_stores import del_past_class, set_past_class
 from stillgraph.operators.objects.changes import CONTAINERS, change, needs_counterparts, note_contents
 from stillgraph.operators.objects.namespaces import note_method
-from stillgraph.operators.objects.stores import del_item_past_class, promote_item, set_item_past_class
+from stillgraph.operators.objects.stores import del_item_past_class, is_staged, promote_item, set_item_past_class
 from stillgraph.operators.objects.strings import fill
 from stillgraph.operators.outside import randomness
 from stillgraph.operators.outside.caches import refuse_counts

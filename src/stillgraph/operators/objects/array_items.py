@@ -9,16 +9,19 @@ from typing import Any
 
 import torch
 
+from stillgraph.core.diagnostics import refuse
 from stillgraph.core.lookup import is_exactly
 from stillgraph.operators.dispatch import item
-from stillgraph.operators.elements.indices import as_index
+from stillgraph.operators.elements.indices import as_index, in_tensor
 from stillgraph.operators.objects.index_errors import require_in_range
 from stillgraph.operators.objects.strings import text
 from stillgraph.trace.capture.session import Session
+from stillgraph.trace.code.frames import here
 from stillgraph.trace.torch_rules.tensor_construction import of_array
+from stillgraph.trace.values.arrays.beside import number_put_in
 from stillgraph.trace.values.arrays.functions import is_array
 from stillgraph.trace.values.arrays.staged_array import StagedArray, refuse_numbers
-from stillgraph.trace.values.numbers import Staged, StagedInt
+from stillgraph.trace.values.numbers import Staged, StagedInt, StagedNumber
 
 
 def is_by_run(target: Any, key: Any) -> bool:
@@ -41,15 +44,52 @@ def array_item(capture: Session, target: Any, key: Any) -> Any:
     if not isinstance(array, StagedArray):
         refuse_numbers([*_flat(parts)])
         raise AssertionError("a number of the run is among them")
-    rank = array.tensor.dim()
-    is_scalar = _is_scalar(rank, parts)
-    for axis, index in _axes(rank, parts):
-        if not isinstance(index, slice):
-            size = array.shape[axis]
-            said = functools.partial(_out_of_bounds, axis, size)
-            require_in_range(capture, size, index, said)
+    is_scalar = _is_scalar(array.tensor.dim(), parts)
+    _require_in_bounds(capture, array, parts)
     found = item(array.tensor, parts if type(key) is tuple else parts[0])
     return StagedArray(found.clone(), True) if is_scalar else StagedArray(found)  # a scalar is no view
+
+
+def set_array_item(capture: Session, array: StagedArray, key: Any, value: Any) -> None:
+    """``array[key] = value``.
+
+    Raises:
+        CaptureError: torch has no such indexing, or the value does not fit the array as numpy has it fit.
+        IndexError: as numpy, where the array has too few dimensions.
+    """
+    parts = tuple(_of_tensors(capture, part) for part in (key if type(key) is tuple else (key,)))
+    if not any(isinstance(each, StagedInt) for each in _flat(parts)):
+        array[key] = value
+        return
+    if not all(map(_is_taken, parts)):
+        refuse_numbers([*_flat(parts)])
+    is_scalar = _is_scalar(array.tensor.dim(), parts)
+    _require_in_bounds(capture, array, parts)
+    given = _put_in(value, array)
+    if is_scalar and given.dim():
+        raise refuse("SG310", "an array becomes an element of another one", location=here())
+    array.tensor[in_tensor(parts if type(key) is tuple else parts[0])] = given
+
+
+def _put_in(value: Any, array: StagedArray) -> torch.Tensor:
+    """What is to stand in an array, as a tensor of its dtype."""
+    if isinstance(value, StagedNumber):
+        return number_put_in(value, array.tensor.dtype)
+    if isinstance(value, StagedArray):
+        return value.tensor
+    refuse_numbers(value)
+    numpy: Any = sys.modules["numpy"]
+    made = numpy.zeros(numpy.shape(value), str(array.tensor.dtype).removeprefix("torch."))
+    made[...] = value  # numpy says what does not fit
+    with torch._C.DisableTorchFunction():
+        return torch.from_numpy(made)
+
+
+def _require_in_bounds(capture: Session, array: StagedArray, parts: tuple[Any, ...]) -> None:
+    for axis, index in _axes(array.tensor.dim(), parts):
+        if not isinstance(index, slice):
+            size = array.shape[axis]
+            require_in_range(capture, size, index, functools.partial(_out_of_bounds, axis, size))
 
 
 def _out_of_bounds(axis: int, size: Any, index: Any) -> Any:

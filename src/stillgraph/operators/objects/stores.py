@@ -16,6 +16,7 @@ from stillgraph.operators.dispatch import call, known_or_list
 from stillgraph.operators.each import Case, of_each
 from stillgraph.operators.elements import lists
 from stillgraph.operators.elements.indices import as_index, in_tensor
+from stillgraph.operators.objects.array_items import set_array_item
 from stillgraph.operators.objects.changes import CONTAINERS, change, note_contents
 from stillgraph.program.sources import item_of
 from stillgraph.trace.capture.session import Session, session
@@ -58,14 +59,17 @@ def promote_item(capture: Session, target: Any, key: Any, value: Any) -> None:
 @of_each(0, cases=Case.UNJOINED)
 def set_item(target: Any, key: Any, value: Any) -> None:
     """``target[key] = value``."""
-    if session() is None:
+    capture = session()
+    if capture is None:
         target[key] = value
         return
     several = several_in_key(key) if isinstance(target, dict) else several_in(key)
     if several is not None:
         several.either(lambda v: set_item(target, exchanged(key, several, v), value))
         return
-    if not _called_by_user(target, "__setitem__", key, value):
+    if isinstance(target, StagedArray):
+        set_array_item(capture, target, key, value)
+    elif not _called_by_user(target, "__setitem__", key, value):
         set_item_past_class(target, key, value)
 
 
@@ -80,7 +84,7 @@ def _set_item(target: Any, key: Any, value: Any) -> None:
     if isinstance(target, (set, frozenset)):
         target[key] = value  # type: ignore[index]  # Python says that there is no such thing
     if is_array(target):
-        refuse_numbers((key, value))
+        take_staged(target, (key, value))
     if not _set_unknown(target, key, value):
         capture = session()
         if capture is not None and isinstance(key, slice) and isinstance(target, list):
@@ -108,11 +112,29 @@ def refuse_unknown(target: Any) -> None:
     capture = session()
     if capture is None or isinstance(target, _KNOWN):
         return
-    if is_array(target):
-        capture.memory.become_input(target)
     outer = capture.is_outer(target) or capture.is_new(target) is False
     if capture.in_arm or outer or capture.memory.holds(target):
+        if is_array(target):
+            capture.memory.write_in_run(target)
         raise refuse("SG305", f"an item of a {type(target).__name__} is set", location=here())
+
+
+def take_staged(array: Any, values: Any) -> None:
+    """To be called before an array of numpy's gets values: only in the run it can hold values of the run.
+
+    Raises:
+        CaptureError: it cannot be made by the run.
+        Restart: it is to be made by the run, or to be an input.
+    """
+    capture = session()
+    if capture is not None and any(map(is_staged, torch.utils._pytree.tree_leaves(values))):
+        capture.memory.write_in_run(array)
+    refuse_numbers(values)
+
+
+def is_staged(value: Any) -> bool:
+    """Whether a value is a tensor, an array or a number of the run."""
+    return isinstance(value, (StagedArray, StagedNumber)) or is_fake(value)
 
 
 def _set_unknown(target: Any, key: Any, value: Any) -> bool:

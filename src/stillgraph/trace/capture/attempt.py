@@ -80,7 +80,8 @@ class CaptureAttempt:
         follows = front_end.following if knowledge.follow_methods else None
         self.front_end, self.knowledge, self.watch = follows or front_end, knowledge, watch
         names = parameter_names(original_of(function) or function, args)
-        self.finder = Finder(args, kwargs, names, Memory(knowledge.watch_memory, knowledge.may_be_input))
+        memory = Memory(knowledge.watch_memory, knowledge.may_be_input, knowledge.may_stage_arrays)
+        self.finder = Finder(args, kwargs, names, memory)
         if isinstance(function, FunctionType):
             if not resumes(function.__code__):
                 self.finder.add_function(function)

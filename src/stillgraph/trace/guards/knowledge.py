@@ -24,6 +24,7 @@ class Knowledge:
     convert_libraries: bool = False  # all of them: one writes to modules on its own
     watch_modules: bool = False  # code that is never converted, torch's, writes to them
     watch_memory: bool = False  # arrays or the like are written in place: find out where
+    arrays: bool | None = None  # those of numpy's that the function makes are made by each run; False: they cannot be
     aliases_matter: bool = False  # which arguments are one and the same object
     also_elsewhere: frozenset[int] = frozenset()  # ids of arguments that the code reaches by other paths too
     hashed: bool = False  # the code uses arguments that are tensors as keys, or as elements of sets
@@ -66,6 +67,10 @@ class Knowledge:
         """Whether what is at a source may become an input, and is none yet."""
         return not (isinstance(source, Held) or source in self.promote or source in self.keep)
 
+    def may_stage_arrays(self) -> bool:
+        """Whether the arrays that the function makes may be made by each run, and are not yet."""
+        return self.arrays is None
+
     def keep_constant(self) -> bool:
         """Let what made the capture fail be constant again; whether there was any: sizes, then numbers nobody writes.
 
@@ -76,6 +81,9 @@ class Knowledge:
             return True
         if self.promote & self.changing:
             self.promote -= self.changing
+            return True
+        if self.arrays:
+            self.arrays = False
             return True
         made = set(self.lists) or self.promote
         self.keep |= made
@@ -186,6 +194,7 @@ _LESSONS: Mapping[str, Callable[[Knowledge, Any], None]] = MappingProxyType(
         "constant": _are_constant,
         "size": _is_one_size,
         "aliases": _is_so("aliases_matter"),
+        "arrays": _is_so("arrays"),
         "hashed": _is_so("hashed"),
         "elsewhere": _reach_elsewhere,
         "written_elsewhere": _write_elsewhere,

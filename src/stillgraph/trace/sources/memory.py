@@ -143,11 +143,18 @@ class Memory:
     Attributes:
         watched: whether calls are looked at one by one, so as to find the line that writes.
         may_be_input: whether what is at a source may become an input, and is none yet.
+        may_stage: whether the arrays that the function makes may be made by each run, and are not yet.
     """
 
-    def __init__(self, watched: bool = False, may_be_input: Callable[[Source], bool] = lambda source: False) -> None:
+    def __init__(
+        self,
+        watched: bool = False,
+        may_be_input: Callable[[Source], bool] = lambda source: False,
+        may_stage: Callable[[], bool] = lambda: False,
+    ) -> None:
         self.watched = watched
         self.may_be_input = may_be_input
+        self.may_stage = may_stage
         self._held: dict[int, Held] = {}
         self._set_at: dict[int, Location | None] = {}  # where the code last set a context variable
         self._unwritten: list[tuple[torch.Tensor, int]] = []  # fakes, with the versions that they have to keep
@@ -193,6 +200,16 @@ class Memory:
             if shares and held.source is not None and self.may_be_input(held.source) and has_memory(held.value):
                 raise Restart("promote", held.source)
 
+    def write_in_run(self, array: Any) -> None:
+        """Told that only the run can write to an array.
+
+        Raises:
+            Restart: it is to be an input, or to be made by each run.
+        """
+        self.become_input(array)
+        if self.may_stage() and has_memory(array) and not self.overlaps(array):
+            raise Restart("arrays", None)
+
     def share(self, array: Any, fake: Any) -> None:
         """Told that a tensor was made that has the memory of an array."""
         self._shared.append((_Array(array, None), fake, _writes_to(fake)))
@@ -206,6 +223,7 @@ class Memory:
 
         Raises:
             CaptureError: there was one.
+            Restart: the array is to be one of the run's for this.
         """
         for fake, version in self._unwritten:
             if _writes_to(fake) != version:
@@ -213,6 +231,7 @@ class Memory:
                 raise refuse("SG305", message, hint="Copy it before: array[::-1].copy().")
         for held, fake, version in self._shared:
             if _writes_to(fake) != version or not held.is_current():
+                self.write_in_run(held.value)
                 hint = "Copy the array: torch.tensor(array)."
                 raise refuse("SG305", "a numpy array or the tensor that shares its memory is changed", hint=hint)
 
@@ -264,7 +283,7 @@ class Memory:
         if changed is None:
             return
         if isinstance(changed, _Array):
-            self.become_input(changed.value)
+            self.write_in_run(changed.value)
         if not self.watched:
             raise Restart("memory", None)
         raise refuse("SG305", f"{changed} is changed in place", location=location, hint=HINT)
