@@ -87,7 +87,7 @@ class Assumptions:
         told = self._told(kept, world)
         objects = [guard for value, source in self.inputs.objects for guard in told.guards(value, source)]
         objects += [guard for source, value in world.opened.items() for guard in told.opened(value, source)]
-        arrays = met.arrays_read([*of_world, *objects])
+        arrays = met.arrays_read([*filter(met.is_relied_on, [*of_world, *objects])])
         self.finder.memory.require_not_written(arrays, self._written_tensors(graph) if arrays else ())
         guards: list[Guard] = [
             self._relevant(modes, graph),

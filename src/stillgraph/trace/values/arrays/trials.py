@@ -42,7 +42,7 @@ class Tried:
 
     Attributes:
         value: what it gives.
-        given: the arrays.
+        given: the arrays, and what else was given.
     """
 
     value: Any
@@ -67,7 +67,7 @@ def tried(real: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Tried:
         try:
             with numpy.errstate(all="ignore"), warnings.catch_warnings(), _without_modes():
                 warnings.simplefilter("ignore")
-                return Tried(real(*given, **named), tuple(_arrays_in((given, named), numpy.ndarray)))
+                return Tried(real(*given, **named), tuple(torch.utils._pytree.tree_leaves((given, named))))
         except (TypeError, *OF_VALUES):
             continue
     return UNKNOWN
@@ -127,45 +127,43 @@ def as_in_numpy(real: Any, outcome: Tried, result: Any, given: tuple[Any, ...]) 
     made = _of_the_same_kind(real, outcome.value, result)
     if outcome is UNKNOWN:
         return made
-    tensors = [each.tensor for each in _arrays_in(given, ArrayValue)]
+    arrays = [*zip(outcome.given, torch.utils._pytree.tree_leaves(given), strict=True)]
     if isinstance(made, ArrayValue):
-        return _with_memory_as(outcome.value, made, outcome.given, tensors)
+        return _with_memory_as(outcome.value, made, arrays)
     if isinstance(made, (tuple, list)) and any(isinstance(each, ArrayValue) for each in made):
-        pairs = zip(outcome.value, made, strict=True)
-        parts = [_with_memory_as(mine, each, outcome.given, tensors) for mine, each in pairs]
+        parts = [_with_memory_as(mine, each, arrays) for mine, each in zip(outcome.value, made, strict=True)]
         return type(made)(*parts) if hasattr(made, "_fields") else type(made)(parts)
     return made
 
 
-def _with_memory_as(wanted: Any, made: Any, given: tuple[Any, ...], tensors: list[torch.Tensor]) -> Any:
+def _with_memory_as(wanted: Any, made: Any, arrays: list[tuple[Any, Any]]) -> Any:
     """An array with memory of its own where numpy's has such; where numpy's alone is a view, nothing may be written to.
 
     Args:
-        wanted: what numpy gives for ``given``.
-        made: what the layer gives for ``tensors``.
-        given: the arrays that ``wanted`` may be a view of.
-        tensors: those that ``made`` may be a view of.
+        wanted: what numpy gives.
+        made: what the layer gives.
+        arrays: what both are given, numpy first.
     """
     if not isinstance(made, ArrayValue) or made.scalar:
         return made
     numpy: Any = sys.modules["numpy"]
-    is_view = any(numpy.may_share_memory(wanted, each) for each in given)
+    known = [(real, each) for real, each in arrays if isinstance(real, numpy.ndarray) and isinstance(each, ArrayValue)]
+    for real, each in known:
+        if real is wanted:
+            return each
+    is_view = any(numpy.may_share_memory(wanted, real) for real, _ in known)
     with torch._C.DisableTorchFunction():
         storage = made.tensor.untyped_storage()._cdata
-        shares = any(each.untyped_storage()._cdata == storage for each in tensors)
+        shares = any(each.tensor.untyped_storage()._cdata == storage for _, each in known)
     if shares and not is_view:
         return type(made)(made.tensor.clone())
     if is_view and not (shares and wanted.flags.writeable):
-        keep_unwritten((made.tensor, *tensors))
+        keep_unwritten([made.tensor, *(each.tensor for _, each in known)])
     return made
 
 
 keep_unwritten: Operation[[Sequence[torch.Tensor]], None] = Operation("keep unwritten")
 """Refuse that some tensors are written to from now on: the program has copies where eager has views."""
-
-
-def _arrays_in(values: Any, kind: type) -> list[Any]:
-    return [each for each in torch.utils._pytree.tree_leaves(values) if isinstance(each, kind)]
 
 
 def _of_the_same_kind(real: Any, wanted: Any, result: Any) -> Any:
