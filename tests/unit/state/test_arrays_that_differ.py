@@ -294,6 +294,13 @@ def test_an_array_that_is_found_by_two_ways() -> None:
     agree(function, make, 5)
 
 
+@pytest.mark.parametrize("name", ["f.pt2", "f.onnx", "f.py"])
+def test_a_file_takes_tensors_in_place_of_arrays_that_it_would_write(name: str, tmp_path: Any) -> None:
+    with pytest.raises(sg.ExportError, match="SG402"):
+        sg.save(in_arms, tmp_path / name, args=with_a_sign(0))
+    assert not [*tmp_path.iterdir()]
+
+
 # ---- what is a view and what is a copy
 COPIES: dict[str, Callable[[Any], Any]] = {
     "flatten": lambda a: a.flatten(),

@@ -16,7 +16,7 @@ from stillgraph.deploy.description.structure import is_key
 from stillgraph.program.effects import Effect, SetAttribute, SetCell, SetGlobal, SetSlot
 from stillgraph.program.guards import ConstantGuard, IdentityGuard, ObjectGuard, TensorGuard
 from stillgraph.program.program import Input, Program
-from stillgraph.program.sources import Argument, Attribute, Cell, Global, Item, Slot, Source
+from stillgraph.program.sources import Argument, Attribute, Cell, Global, Item, Memory, Slot, Source
 from stillgraph.runtime.native.function_writer import read_source
 
 
@@ -48,7 +48,16 @@ class Signature:
 
 
 def signature_of(program: Program) -> Signature:
-    """The signature of a program as an artefact: unused tensors of the call stay part of it."""
+    """The signature of a program as an artefact: unused tensors of the call stay part of it.
+
+    Raises:
+        ExportError: it takes an array of numpy's.
+    """
+    for each in program.inputs:
+        if isinstance(each.source, Memory):
+            message = f"the program takes the numpy array {each.source.base} as an input, and a file takes tensors"
+            hint = "Pass a tensor and work on that, such as torch.from_numpy(array)."
+            raise refuse("SG402", message, location=program.location, hint=hint)
     names = {i.source: i.name for i in program.inputs}
     used = set(names.values())
     objects = objects_of(program)

@@ -1,0 +1,50 @@
+"""What a backend compiles gives no input for a result where eager PyTorch makes a tensor of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor
+
+import stillgraph as sg
+
+
+def times_one(x: Tensor) -> tuple[Tensor, Tensor]:
+    return torch.multiply(x, torch.as_tensor(1, dtype=torch.float32)), x
+
+
+def plus_zeros(x: Tensor) -> tuple[Tensor, Tensor]:
+    return x + torch.zeros(3), x
+
+
+def by_ones(x: Tensor) -> tuple[Tensor, Tensor]:
+    return x * torch.ones(3), x
+
+
+def written_behind(x: Tensor) -> tuple[Tensor, Tensor]:
+    made = torch.multiply(x, torch.as_tensor(1, dtype=torch.float32))
+    made[...] = -5.0
+    return made, x
+
+
+def written_in_an_arm(x: Tensor) -> tuple[Tensor, Tensor]:
+    made = x * torch.ones(3)
+    if x.sum() > 0:
+        made.add_(1)
+    return made, x
+
+
+@pytest.mark.parametrize("grad", [False, True], ids=["inference", "training"])
+@pytest.mark.parametrize("function", [times_one, plus_zeros, by_ones, written_behind, written_in_an_arm])
+def test_a_result_is_no_input(function: Callable[[Tensor], tuple[Tensor, Tensor]], grad: bool) -> None:
+    static = sg.to_static(function, backend="inductor")
+    for _ in range(2):
+        x = torch.ones(3, requires_grad=grad) * 1
+        made, given = static(x)
+        wanted, before = function(torch.ones(3))
+        assert torch.equal(made, wanted)
+        assert torch.equal(given, before)
+        assert given is x
+        assert made.untyped_storage().data_ptr() != x.untyped_storage().data_ptr()
