@@ -202,13 +202,26 @@ def with_a_list(x):
     return TABLE[[0, 1], number(x)]
 
 
-@pytest.mark.parametrize("function", [written, backwards, a_text, a_read_only_row, steps_back, with_a_list])
+@pytest.mark.parametrize("function", [backwards, a_text, a_read_only_row, steps_back, with_a_list])
 def test_what_torch_has_not_is_refused(function: Callable[..., Any]) -> None:
     before = TABLE.copy()
     with pytest.raises(sg.CaptureError) as raised:
         sg.to_static(function, backend="eager")(INPUTS[1])
     assert raised.value.reason.code in ("SG301", "SG305")
     assert np.array_equal(TABLE, before)
+
+
+def test_a_row_that_the_run_picks_is_written() -> None:
+    before, static = TABLE.copy(), sg.to_static(written, backend="eager")
+    try:
+        for times in (1, 2, 3):
+            given = static(INPUTS[1])
+            wanted = before.copy()
+            wanted[number(INPUTS[1])] += times
+            assert np.array_equal(TABLE, wanted)
+            assert np.array_equal(given, wanted[number(INPUTS[1])])
+    finally:
+        TABLE[...] = before
 
 
 def filed(x):

@@ -39,7 +39,7 @@ _LOOKING_UP = frozenset({"LOAD_ATTR", "LOAD_METHOD"})
 _TEXTS = (print, str, repr, format, ascii)
 _HASHES = (hash, id)
 _METHODS = frozenset({"__repr__", "__str__", "__format__", "__hash__"})
-_DATA: tuple[type, ...] = (bool, int, float, complex, str, bytes, type(None))
+_DATA: tuple[type, ...] = (bool, int, float, complex, str, bytes, type(None), torch.dtype, torch.device)
 
 
 def name_read(frame: Frame, each: Instruction) -> str | None:
@@ -182,9 +182,12 @@ def _is_text(value: Any) -> bool:
     return any(opened(value) is text for text in _TEXTS)
 
 
-def _is_plain(value: Any) -> bool:
+def _is_plain(value: Any, depth: int = 3) -> bool:
+    """Whether the text of a value says what it holds, and not what object it is; what holds others, down to a depth."""
     value = opened(value)
     kind = type(value)
+    if is_exactly(value, (tuple, list, torch.Size)):
+        return depth > 0 and all(_is_plain(each, depth - 1) for each in value)
     if is_exactly(value, _DATA) or isinstance(value, torch.Tensor) or is_our_module(kind.__module__):
         return True
     own = getattr(kind, "__repr__", None)  # whose code says what it reads; a dataclass's shows all that is in it

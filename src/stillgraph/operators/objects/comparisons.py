@@ -264,7 +264,7 @@ def in_(item: Any, container: Any) -> Any:
     if isinstance(container, (list, tuple)) and holds_unknown(container):
         message = "a list or tuple is looked through in which a dict or set has a key on some paths only"
         raise refuse("SG211", message, location=here())
-    if isinstance(container, (torch.Tensor, StagedArray)):
+    if isinstance(container, torch.Tensor) or (isinstance(container, StagedArray) and not container.scalar):
         return truth_number(capture, _in_tensor(item, container))
     parts = (item, *container) if isinstance(container, (list, tuple)) else ()
     if _holds_staged(parts) or any(map(capture.identities.is_another, parts)):

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch import fx
 
-from stillgraph.core.files import is_below_torch, is_ours, is_standard_library
+from stillgraph.core.files import is_below_torch, is_ours, is_standard_library, is_torch
 from stillgraph.core.lookup import is_exactly, own_attributes
 from stillgraph.core.parcel import Parcel
 from stillgraph.program.acts import Place
@@ -176,7 +176,8 @@ class Told:
 
     @functools.cached_property
     def _is_shown(self) -> bool:
-        return self.shown or any(names_of(code).variables & _SHOWING or _formats(code) for code in self.codes)
+        codes = (code for code in self.codes if not is_torch(code.co_filename))  # which shows what it is given by value
+        return self.shown or any(names_of(code).variables & _SHOWING or _formats(code) for code in codes)
 
     @functools.cached_property
     def _are_keys(self) -> bool:

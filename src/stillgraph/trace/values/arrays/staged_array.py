@@ -55,12 +55,16 @@ class StagedArray(ArrayValue):
     __hash__ = __divmod__ = __rdivmod__ = __contains__ = __complex__ = __copy__ = __deepcopy__ = __delitem__ = _refuse
 
     def __len__(self) -> int:
+        if self.scalar:
+            self._refuse()
         if not self.tensor.dim():
             raise TypeError("len() of unsized object")
         length = self.tensor.shape[0]
         return length if type(length) is int else self._refuse()
 
     def __iter__(self) -> Iterator[Any]:
+        if self.scalar:
+            self._refuse()
         if not self.tensor.dim():
             raise TypeError("iteration over a 0-d array")
         return map(self.row, range(len(self)))
