@@ -245,7 +245,12 @@ def is_advanced_unseen(value: Any) -> bool:
 
 def lists_behind(iterator: Any) -> list[Any]:
     """The lists that an iterator of Python's runs over."""
-    return [each for each in behind(iterator) if isinstance(each, (list, deque))]
+    found = gc.get_referents(iterator) if is_exactly(iterator, _HANDING_OUT) else behind(iterator)
+    return [each for each in found if isinstance(each, (list, deque))]
+
+
+_HANDING_OUT = (type(iter([])), type(reversed([])), type(iter(())), type(iter(deque())))
+"""Iterators over a sequence: they run over none of its elements, as ``chain`` does."""
 
 
 def require_known(iterator: Any) -> None:
