@@ -181,7 +181,7 @@ def put_into(array: Any, n: Any) -> Any:
     return array
 
 
-HELD = ("stored_into", "added_to", "held_as_an_object", "np.float16", "dot", "clip")
+HELD = ("held_as_an_object", "np.float16", "dot", "clip")
 """What would put a number of the run in an array that holds none."""
 
 OPERATIONS = {

@@ -35,6 +35,7 @@ WHAT: dict[str, Any] = {
     "constant": {WHERE},
     "acts": None,
     "aliases": None,
+    "arrays": None,
     "hashed": None,
     "elsewhere": {1},
     "written_elsewhere": {1: []},

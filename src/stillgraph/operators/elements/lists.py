@@ -316,6 +316,8 @@ def _require(capture: Session, holds: Any, error: Callable[[], Exception]) -> No
 
 def _require_place(capture: Session, target: deque[Any], index: Any) -> None:
     """Raise what a deque raises where it has no element at an index: the program has lists."""
+    if not isinstance(index, (int, StagedNumber)):
+        operator.getitem(deque((0,)), index)  # Python says what is no index
     count = length(capture, target)
     _require(capture, (index < count) & (index >= -count), lambda: IndexError("deque index out of range"))
 

@@ -249,7 +249,7 @@ def lists_behind(iterator: Any) -> list[Any]:
     return [each for each in found if isinstance(each, (list, deque))]
 
 
-_HANDING_OUT = (type(iter([])), type(reversed([])), type(iter(())), type(iter(deque())))
+_HANDING_OUT: tuple[type, ...] = (type(iter([])), type(reversed([])), type(iter(())), type(iter(deque())))
 """Iterators over a sequence: they run over none of its elements, as ``chain`` does."""
 
 
