@@ -197,12 +197,13 @@ class Memory:
         """The tensor of an array or number.
 
         Raises:
-            TypeError: it is neither, of a class of its own, read-only, or of a dtype that torch lacks.
+            TypeError: it is neither, of a class of its own, read-only, of a dtype that torch lacks, or one of numpy's
+                truths, which code may know by identity.
             ValueError: torch has no such memory.
         """
         numpy: Any = sys.modules.get("numpy")
         array = value
-        if numpy is not None and isinstance(value, numpy.generic):
+        if numpy is not None and isinstance(value, numpy.generic) and not isinstance(value, numpy.bool_):
             array = numpy.array(value)
         if numpy is None or type(array) is not numpy.ndarray or not array.flags.writeable:
             raise TypeError(f"a {type(value).__qualname__} is no array that torch shares")

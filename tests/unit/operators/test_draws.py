@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import random
 from collections.abc import Callable
 from typing import Any
@@ -94,6 +95,14 @@ def chosen_and_changed(x: Tensor) -> Any:
 
 def several(x: Tensor) -> Any:
     return random.choices([1, 2, 3], k=4), random.choices("ab", weights=[1, 9], k=2), random.choices(population=[x])
+
+
+BUFFER, SCORES = collections.deque([2, 5, 7, 9], maxlen=4), np.arange(4.0) * 3
+
+
+def of_buffers(x: Tensor) -> Any:
+    of_arrays = random.choice(SCORES), random.choices(SCORES, k=2), random.choice(x.numpy())
+    return of_arrays, random.choice(BUFFER), random.sample(BUFFER, 2), random.choices(BUFFER, k=2)
 
 
 def seeded(x: Tensor) -> Any:
@@ -207,7 +216,7 @@ FUNCTIONS: list[Callable[[Tensor], Any]] = [
     *(numbers, in_one_arm, in_a_loop, two_in_order, decided_by_a_draw, shuffled, shuffled_of_any_length),
     *(one_list_twice, sampled, chosen, chosen_of_unlike, chosen_and_changed, several, seeded, state_kept, made_inside),
     *(arrays, scalars_of_numpys, of_the_run, with_weights, caught, caught_when_captured, too_many, augmented, indexed),
-    *(by_probabilities, by_what_is_none, by_floats),
+    *(by_probabilities, by_what_is_none, by_floats, of_buffers),
 ]
 
 

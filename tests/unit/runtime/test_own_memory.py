@@ -48,3 +48,15 @@ def test_a_result_is_no_input(function: Callable[[Tensor], tuple[Tensor, Tensor]
         assert torch.equal(given, before)
         assert given is x
         assert made.untyped_storage().data_ptr() != x.untyped_storage().data_ptr()
+
+
+def test_results_that_share_memory_go_on_to_do_so() -> None:
+    def function(x: Tensor) -> tuple[Tensor, Tensor]:
+        made = x * torch.ones(3)
+        return made, made[1:]
+
+    x = torch.ones(3)
+    made, part = sg.to_static(function, backend="inductor")(x)
+    part.add_(1)
+    assert made.tolist() == [1, 2, 2]
+    assert x.tolist() == [1, 1, 1]

@@ -187,6 +187,36 @@ CASES: dict[str, tuple[Callable[..., Any], Callable[[int], Args]]] = {
 }
 
 
+def with_nan(number: int) -> Args:
+    return (np.array([1.0, np.nan, -2.0, 0.0], np.float32) + number,)
+
+
+def divided(a: Any, b: Any) -> Any:
+    return a // b, a % b, 3 // a, 7 % a, a // 2, a % 3
+
+
+VALUES: dict[str, tuple[Callable[..., Any], Callable[[int], Args], int]] = {
+    "cbrt": (np.cbrt, lambda n: (array(n - 3),), 2),
+    "sign": (np.sign, with_nan, 2),
+    "heaviside": (lambda a: np.heaviside(a, 0.5), with_nan, 2),
+    "whole numbers by zero": (divided, lambda n: (array(n, np.int64), np.array([0, 1, 2, 0])), 2),
+    "a number by zero": (lambda n: (n // 0, n % 0), lambda n: (np.int64(n + 1),), 2),
+    "float32 in a text": (lambda n: f"{n} {n!r} {n!s} {n:.2f}", lambda n: (np.float32(n + 0.1),), 2),
+    "float16 in a text": (lambda n: f"{n}", lambda n: (np.float16(n + 0.1),), 2),
+    "numpy's truths": (lambda b: (b is np.True_, bool(b)), lambda n: (np.bool_(n % 2),), 2),
+    "round to tens": (lambda a: np.round(a, -1), lambda n: (array(n + 7, np.int64),), 5),
+    "floor of truths": (np.floor, lambda n: (array(n) > 2,), 5),
+    "order of complex numbers": (lambda a: np.where(a > 2, a, 0), lambda n: (array(n, np.complex64),), 5),
+    "heaviside of whole numbers": (lambda a: np.heaviside(a, 0.5), lambda n: (array(n, np.int64),), 5),
+}
+"""Where torch's layer differs: computed as numpy does, or the array stays a constant, of a program for each."""
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_values_are_those_of_numpy(name: str) -> None:
+    agree(*VALUES[name])
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_what_differs_is_an_input(front_end: None, name: str) -> None:
     function, make = CASES[name]
@@ -274,7 +304,20 @@ def by_a_mask(a: Any, x: Any) -> Any:
     return a[[1, 1]]
 
 
-WRITES = (in_arms, at_places_of_the_run, in_a_try, by_a_tensor_too, with_out, by_a_mask)
+def shifted(a: Any, x: Any) -> Any:
+    a[:-1] = a[1:]
+    a[-1] = x.sum().item()
+    a[1:] = a[:-1]
+    return a.mean()
+
+
+def mirrored(a: Any, x: Any) -> Any:
+    square = a.reshape(2, 2)
+    square[:] = square.T
+    return a
+
+
+WRITES = (shifted, mirrored, in_arms, at_places_of_the_run, in_a_try, by_a_tensor_too, with_out, by_a_mask)
 
 
 @pytest.mark.parametrize("function", WRITES)
@@ -325,6 +368,25 @@ VIEWS: dict[str, Callable[[Any], Any]] = {
     "squeeze": lambda a: a[None].squeeze(),
     "swapaxes": lambda a: a.reshape(2, 2).swapaxes(0, 1),
 }
+def test_an_array_that_is_not_contiguous_is_copied_to_be_so() -> None:
+    def function(a: Any) -> Any:
+        made = np.ascontiguousarray(a)
+        made[0] = 1
+        return a, made
+
+    agree(function, lambda n: ((np.arange(6.0) + n).reshape(2, 3).T,), 2)
+    agree(function, lambda n: (np.arange(8.0)[::2] + n,), 2)
+
+
+@pytest.mark.parametrize("made", [lambda a: np.broadcast_to(a, (2, 4)), lambda a: a.reshape(2, 2).diagonal()])
+def test_a_view_that_nobody_may_write_to(made: Callable[[Any], Any]) -> None:
+    """A copy of it, which anybody may write to, is not given out."""
+    agree(lambda a: made(a) * 2, one, 2)
+    static = sg.to_static(lambda a: (a.__setitem__(0, 1), made(a))[1], backend="eager")
+    with pytest.raises(sg.CaptureError):
+        static(array(1))
+
+
 BACKWARDS: dict[str, Callable[[Any], Any]] = {
     "a[::-1]": lambda a: a[::-1],
     "flip": np.flip,

@@ -409,6 +409,20 @@ def test_nor_is_one_that_is_passed() -> None:
         sg.to_static(in_place, backend="eager")(held, t, P)
 
 
+def test_a_constant_array_whose_memory_a_later_call_writes() -> None:
+    def function(a: Any, x: Tensor) -> Any:
+        x += 1
+        return a.sum()
+
+    static = sg.to_static(function, backend="eager")
+    for number in range(4):
+        made, given = np.arange(4.0), np.arange(4.0)
+        shares = number == 2
+        wanted = function(made, torch.from_numpy(made if shares else made.copy()))
+        assert static(given, torch.from_numpy(given if shares else given.copy())) == wanted
+        assert given.tolist() == made.tolist()
+
+
 @pytest.mark.parametrize("make", [_shared_array, *SHARING])
 def test_an_array_may_share_memory_that_is_only_read_or_is_not_read_itself(make: Callable[[], Any]) -> None:
     held, t = make()

@@ -139,8 +139,9 @@ def _field_of(value: Any, spec: str, conversion: str | None, is_nested: bool) ->
         return "{}", text_by(method, value, "__format__", spec)
     if conversion == "r" and template_of(value, "__repr__") is not None:
         return _field(spec, "s"), repr_(value)
-    plain = class_member(type(value), "__format__") is class_member(object, "__format__")
-    is_shown = (conversion == "s" or (not spec and conversion is None)) and plain
+    format_method = class_member(type(value), "__format__")
+    own = isinstance(value, StagedArray) or format_method is not class_member(object, "__format__")
+    is_shown = (conversion == "s" or (not spec and conversion is None)) and not own
     return _field(spec, conversion), str_(value) if is_shown else value
 
 

@@ -6,6 +6,7 @@ dtype and shape of the array. Of a sequence (``choice``, ``sample``, ``shuffle``
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import functools
 import inspect
@@ -260,10 +261,12 @@ def _of_sequence(
 ) -> Any:
     """``choice``, ``choices``, ``sample``, ``shuffle``: the run draws indices into the sequence."""
     sequence, args, kwargs = _split(name, args, kwargs)
-    if not isinstance(sequence, _SEQUENCES) and not (name == "choice" and isinstance(sequence, _INDEXED)):
-        if name == "shuffle" or isinstance(sequence, (*_INDEXED, dict)):
-            _refused(draw, f"is given a {type(sequence).__name__}")
-        return _tried(random.Random, draw, name, (sequence, *args), kwargs)[0]  # which says what is wrong with it
+    by_index = name in ("choice", "choices") and isinstance(sequence, _INDEXED)
+    by_index = by_index or (name == "sample" and isinstance(sequence, collections.deque))
+    if not isinstance(sequence, _SEQUENCES) and not by_index:
+        if name != "shuffle" and not isinstance(sequence, (*_INDEXED, dict)):
+            _tried(random.Random, draw, name, (sequence, *args), kwargs)  # which says what is wrong with it
+        _refused(draw, f"is given a {type(sequence).__name__}")
     _require_plain(draw, capture, args, kwargs)
     count = len_(sequence)
     if name == "shuffle":
@@ -283,7 +286,7 @@ def _of_sequence(
 
 
 _SEQUENCES = (list, tuple, range, Range, str, bytes)
-_INDEXED = (torch.Tensor, torch.nn.ModuleList, torch.nn.Sequential)
+_INDEXED = (torch.Tensor, torch.nn.ModuleList, torch.nn.Sequential, numpy.ndarray, StagedArray, collections.deque)
 
 
 def _split(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:

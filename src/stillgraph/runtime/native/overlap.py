@@ -69,6 +69,20 @@ def own_memory(run: Callable[..., Sequence[Any]], graph_module: fx.GraphModule) 
             shared = [index for index in own if storage_of(found[index]) in taken - {None}]
         if not shared:
             return found
-        return [each.clone() if index in shared else each for index, each in enumerate(found)]
+        copies: dict[Any, Any] = {}  # by the memory that results share in the graph
+        made = [*found]
+        for index in shared:
+            key = storage_of(values[index])
+            if key not in copies:
+                copies[key] = _whole(found[index]).clone()
+            each = found[index]
+            made[index] = copies[key].as_strided(each.size(), each.stride(), each.storage_offset())
+        return made
 
     return call
+
+
+def _whole(tensor: torch.Tensor) -> torch.Tensor:
+    """All of the memory behind a tensor, as one of its dtype."""
+    length = tensor.untyped_storage().nbytes() // tensor.element_size()
+    return tensor.as_strided((length,), (1,), 0)

@@ -19,7 +19,7 @@ from stillgraph.program.facts.writes import is_written, writes_in_place, written
 from stillgraph.program.graphs import regions
 from stillgraph.program.guards import Guard, MemoryGuard, ModeGuard
 from stillgraph.program.program import Input
-from stillgraph.program.sources import Source
+from stillgraph.program.sources import Memory, Source, has_memory
 from stillgraph.trace.capture.met_guards import MetGuards
 from stillgraph.trace.capture.session import Session
 from stillgraph.trace.code.names import names_of
@@ -88,7 +88,8 @@ class Assumptions:
         objects = [guard for value, source in self.inputs.objects for guard in told.guards(value, source)]
         objects += [guard for source, value in world.opened.items() for guard in told.opened(value, source)]
         arrays = met.arrays_read([*filter(met.is_relied_on, [*of_world, *objects])])
-        self.finder.memory.require_not_written(arrays, self._written_tensors(graph) if arrays else ())
+        written_tensors = self._written_tensors(graph) if arrays else []
+        self.finder.memory.require_not_written(arrays, written_tensors)
         guards: list[Guard] = [
             self._relevant(modes, graph),
             *self.inputs.guards,
@@ -97,6 +98,7 @@ class Assumptions:
             *of_world,
             *met.apart(world, arguments, bool(written)),
             *self.inputs.arrays.apart(arrays, self.knowledge.may_be_input),
+            *self._constant_arrays_apart(arrays, written_tensors),
             *self.inputs.facts(),
             *self.inputs.identities(),
             *size_guards(self.session, self.inputs),
@@ -150,6 +152,14 @@ class Assumptions:
             raise refuse_shared(copy.meta.get("location"))
         sources = {node.name: each.source for node, each in zip(self.inputs.nodes, self.inputs.inputs, strict=True)}
         return [MemoryGuard(tuple(sources[node.name] for node in nodes)) for nodes in copied_inputs(graph)]
+
+    def _constant_arrays_apart(
+        self, arrays: list[tuple[Any, Source]], written: list[torch.Tensor]
+    ) -> Iterator[MemoryGuard]:
+        """Guards on the memory that the program writes being none of the arrays that it takes for constants."""
+        places = [source for tensor in written for source in self.inputs.places_of(tensor)]
+        constants = [Memory(source) for value, source in arrays if has_memory(value)]
+        yield from (MemoryGuard((place, constant)) for place in places for constant in constants)
 
     def _written_tensors(self, graph: fx.GraphModule) -> list[torch.Tensor]:
         """The tensors from before the capture whose memory the program writes."""

@@ -101,6 +101,9 @@ class Results:
 
     def _template(self, value: Any) -> Template:
         is_passed_on = isinstance(value, torch.Tensor) and has_no_fake(value)  # no program has it for a value
+        if isinstance(value, StagedArray) and value.read_only:
+            message = f"an array of numpy's is {self._what} that nobody may write to"
+            raise refuse("SG306", message, hint="Copy it, by array.copy().")
         if isinstance(value, StagedArray) and (place := self.finder.find(value)) is not None:
             return Same(place)
         if isinstance(value, (torch.Tensor, StagedNumber, StagedArray, StagedText)) and not is_passed_on:

@@ -293,7 +293,7 @@ class Inputs:
         return [
             FactGuard(source, name, fact(name, real))
             for real, name in {(id(real), name): (real, name) for real, name in recorder.facts}.values()
-            for source in self._places_of(real)
+            for source in self.places_of(real)
         ]
 
     def identities(self) -> list[Guard]:
@@ -301,9 +301,9 @@ class Inputs:
         recorder = self.recorder
         assert recorder is not None
         hashed = {id(t): t for t in map(recorder.fakes.real_of, recorder.executed.hashed) if t is not None}
-        return [IdentityGuard(source, real) for real in hashed.values() for source in self._places_of(real)]
+        return [IdentityGuard(source, real) for real in hashed.values() for source in self.places_of(real)]
 
-    def _places_of(self, real: torch.Tensor) -> list[Source]:
+    def places_of(self, real: torch.Tensor) -> list[Source]:
         """Where a tensor is found when the program is called."""
         passed = [source for value, source, _ in self._tensors if value is real]
         found = None if passed else self.finder.find(real)

@@ -70,14 +70,53 @@ def layer() -> Any:
 
 def remainder(left: Any, right: Any, **options: Any) -> Any:
     """``numpy.remainder``: unlike torch's, it gives the zero that has the divisor's sign."""
-    result = layer().remainder(left, right, **options)
+    result = layer().remainder(left, _no_zero(right), **options)
     of = result.tensor
     if not of.is_floating_point():
-        return result
+        return _zero_by_zero(result, right)
     if options:
         raise refuse("SG310", "numpy.remainder with options", location=here(), hint="Use torch.remainder.")
     sign = layer().asarray(right).tensor.to(of.dtype)
     return layer().ndarray(torch.where(of == 0, torch.copysign(torch.zeros_like(of), sign), of))
+
+
+def floor_divide(left: Any, right: Any) -> Any:
+    """``numpy.floor_divide``: unlike torch's, it gives zero for a whole number divided by zero."""
+    return _zero_by_zero(layer().floor_divide(left, _no_zero(right)), right)
+
+
+def _no_zero(divisor: Any) -> Any:
+    """A divisor with ones in the place of whole zeros, at which torch raises an error."""
+    if isinstance(divisor, int) and divisor:
+        return divisor
+    of = layer().asarray(divisor).tensor
+    exact = not (of.is_floating_point() or of.is_complex())
+    return layer().ndarray(torch.where(of == 0, torch.ones_like(of), of)) if exact else divisor
+
+
+def _zero_by_zero(result: Any, divisor: Any) -> Any:
+    """A result of such a division, with zeros where the divisor was zero."""
+    of = layer().asarray(divisor).tensor
+    if result.tensor.is_floating_point() or (isinstance(divisor, int) and divisor):
+        return result
+    return layer().ndarray(torch.where(of == 0, torch.zeros_like(result.tensor), result.tensor))
+
+
+def _of_floats(name: str) -> Callable[..., Any]:
+    """A function of the layer's that forgets NaN."""
+
+    def function(value: Any, *others: Any) -> Any:
+        of = layer().asarray(value).tensor
+        found = getattr(layer(), name)(value, *others).tensor
+        return layer().ndarray(torch.where(of.isnan(), of.to(found.dtype), found) if of.is_floating_point() else found)
+
+    return function
+
+
+def _cbrt(value: Any) -> Any:
+    of = layer().asarray(value).tensor
+    of = of if of.is_floating_point() else of.to(torch.float64)
+    return layer().ndarray(torch.sign(of) * torch.abs(of) ** (1 / 3))
 
 
 def _interp(x: Any, xp: Any, fp: Any) -> Any:
@@ -121,6 +160,10 @@ def _linspace(
 
 OF_OUR_OWN: dict[str, Callable[..., Any]] = {
     "remainder": remainder,
+    "floor_divide": floor_divide,
+    "sign": _of_floats("sign"),
+    "heaviside": _of_floats("heaviside"),
+    "cbrt": _cbrt,
     "mod": remainder,
     "interp": _interp,
     "linspace": _linspace,

@@ -18,8 +18,24 @@ import torch
 from stillgraph.core.diagnostics import MisreadError, StillgraphError, refuse
 from stillgraph.trace.code.frames import here
 from stillgraph.trace.values.arrays.beside import array_of_numbers, is_taken, number_in_dtype, number_put_in
-from stillgraph.trace.values.arrays.functions import OF_OUR_OWN, _module, counterpart, layer, remainder, takes_arrays
-from stillgraph.trace.values.arrays.trials import OF_VALUES, UNKNOWN, ArrayValue, as_in_numpy, fail_as_numpy, tried
+from stillgraph.trace.values.arrays.functions import (
+    OF_OUR_OWN,
+    _module,
+    counterpart,
+    floor_divide,
+    layer,
+    remainder,
+    takes_arrays,
+)
+from stillgraph.trace.values.arrays.trials import (
+    OF_VALUES,
+    UNKNOWN,
+    ArrayValue,
+    as_in_numpy,
+    fail_as_numpy,
+    require_alike,
+    tried,
+)
 from stillgraph.trace.values.numbers import StagedNumber
 
 
@@ -43,7 +59,7 @@ class StagedArray(ArrayValue):
         if not callable(value):
             own = operator.attrgetter(name)
             return as_in_numpy(own, tried(own, (self,), {}), _given_back(value), (self,))
-        return _calling(value, functools.partial(_method, name), (self,))
+        return _calling(lambda array: getattr(_wrapped(array), name), functools.partial(_method, name), (self,))
 
     def __setattr__(self, name: str, value: Any) -> NoReturn:
         raise refuse("SG305", f"the attribute {name} of a numpy array is set", location=here())
@@ -74,6 +90,12 @@ class StagedArray(ArrayValue):
         found = self.tensor[index]
         return StagedArray(found) if found.dim() else StagedArray(found.clone(), True)
 
+    def shares_memory(self, other: Any) -> bool:
+        """Whether something is another array of the same memory."""
+        with torch._C.DisableTorchFunction():
+            storages = [each.tensor.untyped_storage()._cdata for each in (self, other) if isinstance(each, StagedArray)]
+        return len(storages) == 2 and storages[0] == storages[1]
+
     def __round__(self, ndigits: Any = None) -> NoReturn:
         if self.tensor.dim():
             raise TypeError("type numpy.ndarray doesn't define __round__ method")
@@ -100,7 +122,10 @@ def _operator(name: str) -> Callable[..., Any]:
             called = f"__{name[3:]}"  # a scalar stays what it is
         in_place = called.startswith("__i") and called != "__invert__"
         real = None if in_place or name == "__setitem__" else functools.partial(_method, called)
-        result = _calling(_of_the_layer(called, self), real, (self,))(*args)
+        if name == "__setitem__" and self.shares_memory(args[1]):
+            args = (args[0], StagedArray(args[1].tensor.clone()))  # as numpy does, where what is read is written, too
+        trial = functools.partial(_method, called)
+        result = _calling(functools.partial(_of_the_layer, called), real, (self,), trial)(*args)
         if in_place:
             return self
         is_element = isinstance(result, StagedArray) and result.scalar and name == "__getitem__"
@@ -142,14 +167,16 @@ def beside_a_tensor(array: StagedArray) -> Any:
 
 def _of_the_layer(name: str, array: StagedArray) -> Callable[..., Any]:
     """The layer's method for an operator."""
-    mine = _wrapped(array)
-    if name == "__mod__":
-        return lambda other: remainder(mine, other)
-    if name == "__rmod__":
-        return lambda other: remainder(other, mine)
-    if name == "__imod__":
-        return lambda other: _put_into(mine, remainder(mine, other))
-    return cast("Callable[..., Any]", getattr(mine, name))
+    mine, symbol = _wrapped(array), name.strip("_")
+    own = _OF_OUR_OWN.get(symbol.removeprefix("r").removeprefix("i"))
+    if own is None:
+        return cast("Callable[..., Any]", getattr(mine, name))
+    if symbol.startswith("i"):
+        return lambda other: _put_into(mine, own(mine, other))
+    return lambda other: own(other, mine) if symbol.startswith("r") else own(mine, other)
+
+
+_OF_OUR_OWN: dict[str, Callable[[Any, Any], Any]] = {"mod": remainder, "floordiv": floor_divide}
 
 
 def _put_into(array: Any, value: Any) -> Any:
@@ -178,23 +205,33 @@ def _wrapped(array: StagedArray) -> Any:
 
 
 def _calling(
-    function: Callable[..., Any], real: Callable[..., Any] | None = None, own: tuple[Any, ...] = ()
+    of: Callable[..., Callable[..., Any]],
+    real: Callable[..., Any] | None = None,
+    own: tuple[Any, ...] = (),
+    trial: Callable[..., Any] | None = None,
 ) -> Callable[..., Any]:
     """A function of the layer's, taking and giving arrays of ours.
 
     Args:
-        function: of the layer.
+        of: gives the layer's function, of the array that it is a method of.
         real: numpy's own, which says on arrays of ones of what kind, dtype and shape the result has to be.
-        own: what numpy's takes before the arguments: the array that ``function`` is a method of.
+        own: what numpy's takes before the arguments: the array that the function is a method of.
+        trial: numpy's own where ``real`` is None, for the comparison on samples alone.
     """
+
+    def on_samples(*args: Any, **kwargs: Any) -> Any:
+        arrays = [StagedArray(torch.from_numpy(sys.modules["numpy"].array(each))) for each in args[: len(own)]]
+        rest, named = map(_handed_in, args[len(own) :]), {k: _handed_in(v) for k, v in kwargs.items()}
+        return _given_back(of(*arrays)(*rest, **named)), [each.tensor for each in arrays]
 
     def call(*args: Any, **kwargs: Any) -> Any:
         outcome = UNKNOWN if real is None else tried(real, (*own, *args), kwargs)
         if outcome is UNKNOWN:
             with contextlib.suppress(*OF_VALUES):
                 fail_as_numpy(real, (*own, *args), kwargs)  # by a TypeError: torch's may come in the run alone
+        require_alike(real or trial, on_samples, own, args, kwargs)
         try:
-            result = _given_back(function(*map(_handed_in, args), **{k: _handed_in(v) for k, v in kwargs.items()}))
+            result = _given_back(of(*own)(*map(_handed_in, args), **{k: _handed_in(v) for k, v in kwargs.items()}))
         except (StillgraphError, ArithmeticError):
             raise
         except Exception as error:  # of any kind: that of the layer, or of torch
@@ -280,4 +317,4 @@ def call_numpy(function: Any, args: Any, kwargs: dict[str, Any]) -> Any:
     if found is None or isinstance(function, type):
         message = f"torch's numpy layer has no {name}, which is called on what only the run knows"
         raise refuse("SG310", message, location=here(), hint=counterpart(function))
-    return _calling(found, function)(*args, **kwargs)
+    return _calling(lambda: found, function)(*args, **kwargs)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import copy
+import math
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -11,7 +13,7 @@ from typing import Any
 
 import torch
 
-from stillgraph.core.diagnostics import refuse
+from stillgraph.core.diagnostics import MisreadError, StillgraphError, refuse
 from stillgraph.core.files import is_our_module
 from stillgraph.core.lookup import is_exactly
 from stillgraph.core.operation import Operation
@@ -27,13 +29,15 @@ class ArrayValue(Staged):
     Args:
         tensor: what it shares its memory with.
         scalar: whether it is a scalar of numpy's, and not an array without dimensions.
+        read_only: whether it is a view that nobody may write to.
     """
 
     tensor: torch.Tensor
     scalar: bool
+    read_only: bool
 
-    def __init__(self, tensor: torch.Tensor, scalar: bool = False) -> None:
-        self.__dict__.update(tensor=tensor, scalar=scalar)
+    def __init__(self, tensor: torch.Tensor, scalar: bool = False, read_only: bool = False) -> None:
+        self.__dict__.update(tensor=tensor, scalar=scalar, read_only=read_only)
 
 
 @dataclass(frozen=True)
@@ -90,10 +94,24 @@ def _dummy(fill: Callable[..., Any], value: Any, length: int = _OF_NO_SIZE) -> A
     with torch._C.DisableTorchFunction():
         shape = tuple(each if type(each) is int else length for each in tensor.shape)
         made = fill(shape, str(tensor.dtype).removeprefix("torch."))
+        if all(type(each) is int for each in tensor.shape) and not tensor.is_contiguous():
+            made = _laid_out(made, tensor.stride())
     if isinstance(value, ArrayValue):
         return made[()] if value.scalar else made
     with _without_modes():
         return torch.from_numpy(made).requires_grad_(tensor.requires_grad)
+
+
+def _laid_out(array: Any, steps: tuple[Any, ...]) -> Any:
+    """The same array, with its elements in memory as those of a tensor."""
+    if not all(type(step) is int for step in steps) or not all(steps):
+        return array
+    numpy: Any = sys.modules["numpy"]
+    span = sum((size - 1) * step for size, step in zip(array.shape, steps, strict=True)) + 1
+    memory = numpy.zeros(max(span, 1), array.dtype)
+    made = numpy.lib.stride_tricks.as_strided(memory, array.shape, [step * array.itemsize for step in steps])
+    made[...] = array
+    return made
 
 
 def fail_as_numpy(real: Callable[..., Any] | None, args: Any, kwargs: dict[str, Any]) -> None:
@@ -110,6 +128,80 @@ def fail_as_numpy(real: Callable[..., Any] | None, args: Any, kwargs: dict[str, 
 def _is_none_of_numpys(value: Any) -> bool:
     is_ours = is_our_module(type(value).__module__) and not isinstance(value, ArrayValue)
     return isinstance(value, torch.Tensor) or is_ours
+
+
+def require_alike(
+    real: Callable[..., Any] | None, layers: Callable[..., Any], own: Any, args: Any, kwargs: dict[str, Any]
+) -> None:
+    """Refuse a function of the layer's that gives other values than numpy's for some samples, or fails at them.
+
+    Args:
+        real: numpy's function.
+        layers: that of the layer, which takes arrays of numpy's; it gives the result, and ``own`` as it is then.
+        own: the array that the functions are methods of.
+        args: the other arguments, by position.
+        kwargs: those by keyword.
+
+    Raises:
+        CaptureError: it does.
+    """
+    numpy: Any = sys.modules["numpy"]
+    name = getattr(real, "args", (getattr(real, "__name__", ""),))[0]
+    leaves = torch.utils._pytree.tree_leaves((args, kwargs))
+    if real is None or name in _OF_NO_VALUES or any(map(_is_none_of_numpys, leaves)):
+        return
+    for sample in (_sample, _signed_sample):
+        given = [_dummy(sample, value) for value in (*own, *args)]
+        named = {key: _dummy(sample, value) for key, value in kwargs.items()}
+        theirs, theirs_named = copy.deepcopy((given, named))
+        with numpy.errstate(all="ignore"), warnings.catch_warnings(), _without_modes():
+            warnings.simplefilter("ignore")
+            try:
+                wanted = real(*theirs, **theirs_named), theirs[: len(own)]
+            except Exception:  # of any kind: numpy's own; the sample tells nothing
+                continue
+            try:
+                found = layers(*given, **named)
+            except StillgraphError:
+                raise
+            except Exception as error:  # of any kind: that of the layer, or of torch
+                message = f"torch's numpy layer does not do what is asked of an array of the run ({error})"
+                raise refuse("SG310", message, location=here(), hint=counterpart(real), kind=MisreadError) from error
+            alike = _are_alike(wanted, found)
+        if not alike:
+            message = f"torch's numpy layer gives other values than numpy for {name.strip('_')}"
+            raise refuse("SG310", message, location=here(), hint=counterpart(real))
+
+
+_OF_NO_VALUES = frozenset({"empty_like", "argsort", "argpartition", "lexsort", "svd", "qr", "eig", "eigh"})
+"""Functions whose values are left open: of no values, in the order of equal ones, or up to signs."""
+
+
+def _sample(shape: tuple[int, ...], dtype: str) -> Any:
+    """An array with zeros, halves and whole numbers."""
+    numpy: Any = sys.modules["numpy"]
+    values = numpy.arange(math.prod(shape)) * 7 % 11 / 2
+    return (values.astype(numpy.int64) % 2 if dtype == "bool" else values).astype(dtype).reshape(shape)
+
+
+def _signed_sample(shape: tuple[int, ...], dtype: str) -> Any:
+    """As `_sample`, with negative numbers where there are such."""
+    numpy: Any = sys.modules["numpy"]
+    values = numpy.arange(math.prod(shape)) * 7 % 11 / 2 - 2.5
+    return values.astype(dtype).reshape(shape) if numpy.dtype(dtype).kind in "ifc" else _sample(shape, dtype)
+
+
+def _are_alike(wanted: Any, found: Any) -> bool:
+    """Whether arrays, or sequences of such, hold the same values, as far as they are of one shape."""
+    numpy: Any = sys.modules["numpy"]
+    if isinstance(wanted, (tuple, list)) and isinstance(found, (tuple, list)):
+        return all(map(_are_alike, wanted, found))
+    found = found.tensor if isinstance(found, ArrayValue) else found
+    if not isinstance(wanted, (numpy.ndarray, numpy.generic)) or not isinstance(found, torch.Tensor):
+        return True
+    mine, close = found.detach().numpy(), 1e-2 if wanted.dtype.itemsize == 2 else 1e-4
+    of_one_kind = mine.shape == wanted.shape and mine.dtype == wanted.dtype
+    return not of_one_kind or bool(numpy.allclose(mine, wanted, close, close, equal_nan=True))
 
 
 def as_in_numpy(real: Any, outcome: Tried, result: Any, given: tuple[Any, ...]) -> Any:
@@ -159,7 +251,7 @@ def _with_memory_as(wanted: Any, made: Any, arrays: list[tuple[Any, Any]]) -> An
         return type(made)(made.tensor.clone())
     if is_view and not (shares and wanted.flags.writeable):
         keep_unwritten([made.tensor, *(each.tensor for _, each in known)])
-    return made
+    return made if wanted.flags.writeable else type(made)(made.tensor, read_only=True)
 
 
 keep_unwritten: Operation[[Sequence[torch.Tensor]], None] = Operation("keep unwritten")
