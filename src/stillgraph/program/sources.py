@@ -203,7 +203,7 @@ class Memory:
         """
         numpy: Any = sys.modules.get("numpy")
         array = value
-        if numpy is not None and isinstance(value, numpy.generic) and not isinstance(value, numpy.bool_):
+        if numpy is not None and isinstance(value, numpy.generic) and _is_plain_number(value, numpy):
             array = numpy.array(value)
         if numpy is None or type(array) is not numpy.ndarray or not array.flags.writeable:
             raise TypeError(f"a {type(value).__qualname__} is no array that torch shares")
@@ -211,6 +211,11 @@ class Memory:
 
     def __str__(self) -> str:
         return f"torch.from_numpy({self.base})"
+
+
+def _is_plain_number(value: Any, numpy: Any) -> bool:
+    """Whether a scalar of numpy's is of its dtype's own class, and no truth."""
+    return type(value) is value.dtype.type and not isinstance(value, numpy.bool_)
 
 
 def has_memory(value: Any) -> bool:

@@ -50,6 +50,30 @@ def test_a_result_is_no_input(function: Callable[[Tensor], tuple[Tensor, Tensor]
         assert made.untyped_storage().data_ptr() != x.untyped_storage().data_ptr()
 
 
+def test_gradients_are_those_of_the_product() -> None:
+    found = []
+    for function in (by_ones, sg.to_static(by_ones, backend="inductor")):
+        x = torch.ones(3, requires_grad=True)
+        made, given = function(x)
+        ((made * made).sum() + given.sum() * 3).backward()
+        found.append(x.grad)
+    assert found[0] is not None
+    assert torch.equal(found[0], found[1])
+
+
+def test_results_that_share_memory_keep_their_dtypes() -> None:
+    def function(x: Tensor) -> tuple[Tensor, Tensor]:
+        made = x * torch.ones(3)
+        return made, made.view(torch.int32)
+
+    x = torch.ones(3)
+    made, bits = sg.to_static(function, backend="inductor")(x)
+    made.zero_()
+    assert bits.tolist() == [0, 0, 0]
+    assert bits.dtype == torch.int32
+    assert x.tolist() == [1, 1, 1]
+
+
 def test_results_that_share_memory_go_on_to_do_so() -> None:
     def function(x: Tensor) -> tuple[Tensor, Tensor]:
         made = x * torch.ones(3)

@@ -47,17 +47,26 @@ class Signature:
     brought: tuple[Brought, ...]
 
 
-def signature_of(program: Program) -> Signature:
-    """The signature of a program as an artefact: unused tensors of the call stay part of it.
+def refuse_arrays(program: Program) -> None:
+    """Refuse a program that takes an array of numpy's: whoever has the file passes tensors.
 
     Raises:
-        ExportError: it takes an array of numpy's.
+        ExportError: it does.
     """
     for each in program.inputs:
         if isinstance(each.source, Memory):
             message = f"the program takes the numpy array {each.source.base} as an input, and a file takes tensors"
             hint = "Pass a tensor and work on that, such as torch.from_numpy(array)."
             raise refuse("SG402", message, location=program.location, hint=hint)
+
+
+def signature_of(program: Program) -> Signature:
+    """The signature of a program as an artefact: unused tensors of the call stay part of it.
+
+    Raises:
+        ExportError: it takes an array of numpy's.
+    """
+    refuse_arrays(program)
     names = {i.source: i.name for i in program.inputs}
     used = set(names.values())
     objects = objects_of(program)

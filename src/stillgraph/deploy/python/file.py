@@ -13,7 +13,7 @@ import torch
 from torch import fx, nn
 
 from stillgraph.core.diagnostics import InternalError, refuse, shown_lines
-from stillgraph.deploy.description.signature import place_key, written_place
+from stillgraph.deploy.description.signature import place_key, refuse_arrays, written_place
 from stillgraph.deploy.python.calls import Call, call_of, is_given
 from stillgraph.deploy.python.checks import checks_of
 from stillgraph.deploy.python.head import head_of
@@ -83,6 +83,7 @@ def file_of(
     Raises:
         ExportError: Python with torch alone cannot say what the program does.
     """
+    refuse_arrays(program)
     spelling = Spelling(program.location)
     call = call_of(program, function, args, kwargs, receiver, spelling)
     places = Places(call, args, kwargs, spelling, not style.torch, program.location)

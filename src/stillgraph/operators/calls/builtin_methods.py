@@ -28,7 +28,7 @@ from stillgraph.operators.objects import part_by_part, searching
 from stillgraph.operators.objects.attribute_stores import del_past_class, set_past_class
 from stillgraph.operators.objects.changes import CONTAINERS, change, needs_counterparts, note_contents
 from stillgraph.operators.objects.namespaces import note_method
-from stillgraph.operators.objects.stores import del_item_past_class, is_staged, promote_item, set_item_past_class
+from stillgraph.operators.objects.stores import del_item_past_class, promote_item, set_item_past_class
 from stillgraph.operators.objects.strings import fill
 from stillgraph.operators.outside import randomness
 from stillgraph.operators.outside.caches import refuse_counts
@@ -48,7 +48,7 @@ from stillgraph.trace.heap.places import MISSING
 from stillgraph.trace.sources.reads import Failure, variable_value
 from stillgraph.trace.torch_rules.tensor_classes import require_plain
 from stillgraph.trace.values.arrays.functions import is_array
-from stillgraph.trace.values.arrays.staged_array import refuse_numbers
+from stillgraph.trace.values.arrays.staged_array import is_staged, refuse_numbers
 from stillgraph.trace.values.entries import container_of, holds_unknown
 from stillgraph.trace.values.numbers import StagedNumber
 from stillgraph.trace.values.text import METHODS, StagedText

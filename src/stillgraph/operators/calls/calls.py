@@ -12,10 +12,12 @@ from stillgraph.operators.calls.callees import call_by_kind
 from stillgraph.operators.calls.meanings import meaning_of
 from stillgraph.operators.calls.ways import ANOTHER, WAYS, Settled
 from stillgraph.operators.containers.drawing import begun, drawing_call
+from stillgraph.operators.objects.array_items import made_by_run
 from stillgraph.operators.outside.misread import name_demand, refuse_misread
 from stillgraph.operators.outside.streams import note_stream
 from stillgraph.trace.capture.session import Session, session
 from stillgraph.trace.code.frames import here
+from stillgraph.trace.values.arrays.functions import is_numpy
 
 
 @dispatch.call.defined
@@ -34,6 +36,8 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
     args = begun(function, args)
     function, args, kwargs = drawing_call(capture, function, meaning is not None, args, kwargs)
     result = _call(capture, meaning, function, args, kwargs)
+    if capture.knowledge.arrays and meaning is None and is_numpy(function):
+        result = made_by_run(capture, result)
     if capture.memory.watched:
         capture.memory.require_unchanged(location=here())
     if isinstance(result, Iterator):

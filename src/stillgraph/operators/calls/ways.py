@@ -11,18 +11,16 @@ from typing import Any
 import torch
 
 from stillgraph.core.diagnostics import refuse
-from stillgraph.core.lookup import is_exactly
 from stillgraph.operators.calls.meanings import has_meaning, meaning_of
 from stillgraph.operators.calls.some_keywords import has_some, on_each_path, settled
 from stillgraph.operators.dispatch import call
-from stillgraph.operators.objects.stores import is_method_of_container, is_staged
+from stillgraph.operators.objects.stores import is_method_of_container
 from stillgraph.operators.outside import acts
 from stillgraph.operators.outside.debugging import stop_for
 from stillgraph.operators.outside.steps import NOT_AN_ACT
 from stillgraph.operators.outside.unseen import with_each
 from stillgraph.operators.torch.asked_indices import with_indices
 from stillgraph.operators.torch.plain_arguments import takes_key, wants_plain_arguments
-from stillgraph.program.sources import has_memory
 from stillgraph.trace.capture.session import Session
 from stillgraph.trace.code.frames import here
 from stillgraph.trace.control_flow.both_sides import several_in
@@ -31,7 +29,7 @@ from stillgraph.trace.control_flow.maybe_none import is_read_first
 from stillgraph.trace.control_flow.maybe_number import call_method, may_be_number
 from stillgraph.trace.control_flow.narrowing import exchanged, leaves
 from stillgraph.trace.values.arrays.functions import is_numpy
-from stillgraph.trace.values.arrays.staged_array import StagedArray, call_numpy
+from stillgraph.trace.values.arrays.staged_array import call_numpy, is_staged
 from stillgraph.trace.values.entries import MaybeKey, Table
 from stillgraph.trace.values.lists import StagedSpread
 from stillgraph.trace.values.text import TextMethod
@@ -149,7 +147,7 @@ def _of_numpy(capture: Session, function: Any, args: Args, kwargs: Keywords) -> 
     if not is_numpy(function) or meaning_of(function) is not None:
         return ANOTHER
     if not any(map(is_staged, torch.utils._pytree.tree_leaves((args, kwargs)))):
-        return _made_by_run(capture, function(*args, **kwargs)) if capture.knowledge.arrays else ANOTHER
+        return ANOTHER
     uncertain = next(filter(capture.may_be_none, leaves((args, kwargs))), None) if capture.has_optionals else None
     if uncertain is None:
         return call_numpy(function, args, kwargs)
@@ -159,16 +157,6 @@ def _of_numpy(capture: Session, function: Any, args: Args, kwargs: Keywords) -> 
         return call(function, *swapped, **named)
 
     return capture.with_or_without(uncertain, given)
-
-
-def _made_by_run(capture: Session, value: Any) -> Any:
-    """What numpy gives, where each run is to make its arrays."""
-    is_array = is_exactly(value, (sys.modules["numpy"].ndarray,)) and has_memory(value)
-    if not is_array or capture.memory.overlaps(value):
-        return value
-    with torch._C.DisableTorchFunction():
-        constant = torch.from_numpy(value)
-    return StagedArray(capture.record(torch.clone, (constant,), {}))
 
 
 WAYS: tuple[Callable[[Session, Any, Args, Keywords], Any], ...] = (

@@ -15,8 +15,10 @@ from stillgraph.operators.dispatch import item
 from stillgraph.operators.elements.indices import as_index, in_tensor
 from stillgraph.operators.objects.index_errors import require_in_range
 from stillgraph.operators.objects.strings import text
+from stillgraph.program.sources import has_memory
 from stillgraph.trace.capture.session import Session
 from stillgraph.trace.code.frames import here
+from stillgraph.trace.fakes.symbolic import is_fake
 from stillgraph.trace.torch_rules.tensor_construction import of_array
 from stillgraph.trace.values.arrays.beside import number_put_in
 from stillgraph.trace.values.arrays.functions import is_array
@@ -50,6 +52,16 @@ def array_item(capture: Session, target: Any, key: Any) -> Any:
     return StagedArray(found.clone(), True) if is_scalar else StagedArray(found)  # a scalar is no view
 
 
+def made_by_run(capture: Session, value: Any) -> Any:
+    """What numpy has given, where each run is to make the arrays that the function makes."""
+    own = is_exactly(value, (sys.modules["numpy"].ndarray,)) and has_memory(value)
+    if not own or capture.memory.overlaps(value):
+        return value
+    with torch._C.DisableTorchFunction():
+        constant = torch.from_numpy(value)
+    return StagedArray(capture.record(torch.clone, (constant,), {}))
+
+
 def set_array_item(capture: Session, array: StagedArray, key: Any, value: Any) -> None:
     """``array[key] = value``.
 
@@ -76,7 +88,9 @@ def _put_in(value: Any, array: StagedArray) -> torch.Tensor:
     if isinstance(value, StagedNumber):
         return number_put_in(value, array.tensor.dtype)
     if isinstance(value, StagedArray):
-        return value.tensor
+        return value.tensor.clone() if array.shares_memory(value) else value.tensor
+    if is_fake(value):
+        raise refuse("SG310", "a tensor is put in an array of numpy's", location=here(), hint="Put in its .numpy().")
     refuse_numbers(value)
     numpy: Any = sys.modules["numpy"]
     made = numpy.zeros(numpy.shape(value), str(array.tensor.dtype).removeprefix("torch."))

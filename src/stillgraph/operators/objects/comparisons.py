@@ -278,7 +278,8 @@ def _in_tensor(item: Any, container: Any) -> Any:
     """``item in container``, for a tensor or array: what stands for its truth."""
     if isinstance(container, torch.Tensor) and not isinstance(item, (torch.Tensor, Number, StagedNumber)):
         raise RuntimeError(f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(item)}.")
-    found = item.eq(container) if isinstance(item, torch.Tensor) else operator.eq(container, item)
+    by_item = isinstance(item, torch.Tensor) and isinstance(container, torch.Tensor)
+    found = item.eq(container) if by_item else operator.eq(container, item)
     return found.any()
 
 

@@ -15,7 +15,7 @@ from stillgraph.operators.conditions.methods import binary, by_methods, or_else
 from stillgraph.operators.dispatch import call, taken
 from stillgraph.operators.elements.indices import counted
 from stillgraph.operators.objects.changes import CONTAINERS, change, note_contents
-from stillgraph.operators.objects.stores import refuse_unknown, take_staged
+from stillgraph.operators.objects.stores import refuse_unknown, require_holds
 from stillgraph.trace.capture.session import session
 from stillgraph.trace.control_flow.joined.unjoined import Unjoined, alternatives
 from stillgraph.trace.control_flow.maybe_number import change_in_place, may_be_number
@@ -90,7 +90,7 @@ def _in_c(symbol: str, left: Any, right: Any) -> Any:
     if capture is not None and may_be_number(left):
         return change_in_place(capture, _INPLACE[symbol], left, right)
     if is_array(left):
-        take_staged(left, right)
+        require_holds(left, right)
     if isinstance(left, torch.Tensor) and isinstance(right, StagedArray):
         right = beside_a_tensor(right)
     if hasattr(type(left), f"__{_INPLACE[symbol].__name__}__") and not isinstance(left, (Staged, *_ATOMS)):

@@ -26,7 +26,7 @@ from stillgraph.trace.control_flow.narrowing import exchanged
 from stillgraph.trace.fakes.symbolic import is_fake
 from stillgraph.trace.heap.contents import kind_of_container
 from stillgraph.trace.values.arrays.functions import is_array
-from stillgraph.trace.values.arrays.staged_array import StagedArray, refuse_numbers
+from stillgraph.trace.values.arrays.staged_array import StagedArray, is_staged, refuse_numbers
 from stillgraph.trace.values.entries import find, is_of_run
 from stillgraph.trace.values.numbers import Staged, StagedInt, StagedNumber
 
@@ -84,7 +84,7 @@ def _set_item(target: Any, key: Any, value: Any) -> None:
     if isinstance(target, (set, frozenset)):
         target[key] = value  # type: ignore[index]  # Python says that there is no such thing
     if is_array(target):
-        take_staged(target, (key, value))
+        require_holds(target, (key, value))
     if not _set_unknown(target, key, value):
         capture = session()
         if capture is not None and isinstance(key, slice) and isinstance(target, list):
@@ -119,7 +119,7 @@ def refuse_unknown(target: Any) -> None:
         raise refuse("SG305", f"an item of a {type(target).__name__} is set", location=here())
 
 
-def take_staged(array: Any, values: Any) -> None:
+def require_holds(array: Any, values: Any) -> None:
     """To be called before an array of numpy's gets values: only in the run it can hold values of the run.
 
     Raises:
@@ -130,11 +130,6 @@ def take_staged(array: Any, values: Any) -> None:
     if capture is not None and any(map(is_staged, torch.utils._pytree.tree_leaves(values))):
         capture.memory.write_in_run(array)
     refuse_numbers(values)
-
-
-def is_staged(value: Any) -> bool:
-    """Whether a value is a tensor, an array or a number of the run."""
-    return isinstance(value, (StagedArray, StagedNumber)) or is_fake(value)
 
 
 def _set_unknown(target: Any, key: Any, value: Any) -> bool:

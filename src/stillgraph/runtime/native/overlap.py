@@ -69,20 +69,22 @@ def own_memory(run: Callable[..., Sequence[Any]], graph_module: fx.GraphModule) 
             shared = [index for index in own if storage_of(found[index]) in taken - {None}]
         if not shared:
             return found
-        copies: dict[Any, Any] = {}  # by the memory that results share in the graph
-        made = [*found]
+        together: dict[Any, list[int]] = {}  # by the memory that results share in the graph
         for index in shared:
-            key = storage_of(values[index])
-            if key not in copies:
-                copies[key] = _whole(found[index]).clone()
-            each = found[index]
-            made[index] = copies[key].as_strided(each.size(), each.stride(), each.storage_offset())
+            together.setdefault(storage_of(values[index]), []).append(index)
+        made = [*found]
+        for group in together.values():
+            for index, copied in zip(group, _copied([found[index] for index in group]), strict=True):
+                made[index] = copied
         return made
 
     return call
 
 
-def _whole(tensor: torch.Tensor) -> torch.Tensor:
-    """All of the memory behind a tensor, as one of its dtype."""
-    length = tensor.untyped_storage().nbytes() // tensor.element_size()
-    return tensor.as_strided((length,), (1,), 0)
+def _copied(tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+    """Copies of tensors of one memory, of one memory themselves."""
+    if len(tensors) == 1:
+        return [tensors[0].clone()]
+    first = tensors[0]
+    whole = first.as_strided((first.untyped_storage().nbytes() // first.element_size(),), (1,), 0).clone()
+    return [whole.view(t.dtype).as_strided(t.size(), t.stride(), t.storage_offset()) for t in tensors]

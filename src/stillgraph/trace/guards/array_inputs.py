@@ -18,21 +18,34 @@ from stillgraph.trace.values.arrays.staged_array import StagedArray
 
 
 @dataclass(frozen=True)
+class _Input:
+    """An array that is an input: itself, the first place where it is, and what stands for it."""
+
+    array: Any
+    source: Source
+    staged: StagedArray
+
+    def could_be(self, other: Any) -> bool:
+        """Whether one array could be found in place of this one and another, whatever their sizes are."""
+        return bool(self.array.dtype == other.dtype and self.array.ndim == other.ndim)
+
+
+@dataclass(frozen=True)
 class ArrayInputs:
     """The arrays and numbers of numpy's that are inputs.
 
     Attributes:
-        known: by the id of an array itself, the first place where it is, and what stands for it.
+        known: the arrays, by their ids.
     """
 
-    known: dict[int, tuple[Any, Source, StagedArray]] = field(default_factory=dict)
+    known: dict[int, _Input] = field(default_factory=dict)
 
     def guards(self, value: Any, source: Source) -> list[Guard]:
         """Guards on an array or number that becomes an input, besides those on its tensor: its class, its identity."""
         if id(value) in self.known:
-            return [AliasGuard(self.known[id(value)][1], source, same=True)]
-        others = [] if is_value(value) else [at for other, at, _ in self.known.values() if _could_be_one(other, value)]
-        return [TypeGuard(source, type(value)), *(AliasGuard(place, source, same=False) for place in others)]
+            return [AliasGuard(self.known[id(value)].source, source, same=True)]
+        others = [] if is_value(value) else [each for each in self.known.values() if each.could_be(value)]
+        return [TypeGuard(source, type(value)), *(AliasGuard(each.source, source, same=False) for each in others)]
 
     def given(
         self, value: Any, source: Source, finder: Finder, add: Callable[[torch.Tensor, Source], torch.Tensor]
@@ -46,11 +59,11 @@ class ArrayInputs:
             add: makes an input of a tensor.
         """
         if id(value) in self.known:
-            return self.known[id(value)][2]
+            return self.known[id(value)].staged
         is_number = is_value(value)
         staged = StagedArray(add(Memory.of(value), Memory(source)), is_number)
         if not is_number:
-            self.known[id(value)] = value, source, staged
+            self.known[id(value)] = _Input(value, source, staged)
             finder.stand_in(staged, source, value)
         return staged
 
@@ -66,13 +79,9 @@ class ArrayInputs:
         """
         found: list[Guard] = []
         for other, place in read if self.known else ():
-            if id(other) in self.known:
-                raise Restart("promote", place) if may_be_input(place) else Restart("object", self.known[id(other)][1])
-            alike = [at for mine, at, _ in self.known.values() if is_array(other) and _could_be_one(mine, other)]
-            found += [AliasGuard(at, place, same=False) for at in alike]
+            mine = self.known.get(id(other))
+            if mine is not None:
+                raise Restart("promote", place) if may_be_input(place) else Restart("object", mine.source)
+            alike = [each for each in self.known.values() if is_array(other) and each.could_be(other)]
+            found += [AliasGuard(each.source, place, same=False) for each in alike]
         return found
-
-
-def _could_be_one(left: Any, right: Any) -> bool:
-    """Whether one array could be found in place of two, whatever their sizes are."""
-    return bool(left.dtype == right.dtype and left.ndim == right.ndim)

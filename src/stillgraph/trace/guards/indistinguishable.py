@@ -176,7 +176,8 @@ class Told:
 
     @functools.cached_property
     def _is_shown(self) -> bool:
-        codes = (code for code in self.codes if not is_torch(code.co_filename))  # which shows what it is given by value
+        # torch's own code makes texts of tensors, sizes and dtypes, which say nothing of what object they are
+        codes = (code for code in self.codes if not is_torch(code.co_filename))
         return self.shown or any(names_of(code).variables & _SHOWING or _formats(code) for code in codes)
 
     @functools.cached_property

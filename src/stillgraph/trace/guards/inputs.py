@@ -65,13 +65,13 @@ class Inputs:
     guards: list[Guard] = field(default_factory=list)
     objects: list[tuple[Any, Source]] = field(default_factory=list)  # guarded by `trace.told`
     symbols: dict[str, tuple[Source, int]] = field(default_factory=dict)
+    arrays: ArrayInputs = field(default_factory=ArrayInputs)
     passed_again: bool = False  # whether something was passed a second time that the code got a copy of
     _aliases: list[tuple[int, Guard]] = field(default_factory=list)  # should they matter: before which of the guards
     _tensors: list[tuple[torch.Tensor, Source, tuple[bool, ...]]] = field(default_factory=list)
     _handed: dict[int, tuple[Any, Source, Any]] = field(default_factory=dict)  # containers: where, and what for them
     _named: dict[str, torch.SymInt] = field(default_factory=dict)  # by the name of a dimension the first size
     _names: set[str] = field(default_factory=lambda: {"self"})  # which the forward of a graph module has
-    arrays: ArrayInputs = field(default_factory=ArrayInputs)
     _endless: set[int] = field(default_factory=set)  # ids of containers that lead to themselves, or to such
 
     # ---- arguments

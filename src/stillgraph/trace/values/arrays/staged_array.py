@@ -17,6 +17,7 @@ import torch
 
 from stillgraph.core.diagnostics import MisreadError, StillgraphError, refuse
 from stillgraph.trace.code.frames import here
+from stillgraph.trace.fakes.symbolic import is_fake
 from stillgraph.trace.values.arrays.beside import array_of_numbers, is_taken, number_in_dtype, number_put_in
 from stillgraph.trace.values.arrays.functions import (
     OF_OUR_OWN,
@@ -88,7 +89,7 @@ class StagedArray(ArrayValue):
     def row(self, index: Any) -> StagedArray:
         """What an array holds at an index along its first dimension: a view, or a number."""
         found = self.tensor[index]
-        return StagedArray(found) if found.dim() else StagedArray(found.clone(), True)
+        return StagedArray(found, read_only=self.read_only) if found.dim() else StagedArray(found.clone(), True)
 
     def shares_memory(self, other: Any) -> bool:
         """Whether something is another array of the same memory."""
@@ -228,7 +229,7 @@ def _calling(
         outcome = UNKNOWN if real is None else tried(real, (*own, *args), kwargs)
         if outcome is UNKNOWN:
             with contextlib.suppress(*OF_VALUES):
-                fail_as_numpy(real, (*own, *args), kwargs)  # by a TypeError: torch's may come in the run alone
+                fail_as_numpy(real or trial, (*own, *args), kwargs)  # by a TypeError: torch's may come in the run alone
         require_alike(real or trial, on_samples, own, args, kwargs)
         try:
             result = _given_back(of(*own)(*map(_handed_in, args), **{k: _handed_in(v) for k, v in kwargs.items()}))
@@ -271,6 +272,11 @@ def _given_back(value: Any) -> Any:
     if isinstance(value, numpys._dtypes.DType):
         return sys.modules["numpy"].dtype(value.name)
     return value
+
+
+def is_staged(value: Any) -> bool:
+    """Whether a value is a tensor, an array or a number of the run."""
+    return isinstance(value, (StagedArray, StagedNumber)) or is_fake(value)
 
 
 def refuse_numbers(values: Any) -> None:

@@ -97,6 +97,8 @@ def _dummy(fill: Callable[..., Any], value: Any, length: int = _OF_NO_SIZE) -> A
         if all(type(each) is int for each in tensor.shape) and not tensor.is_contiguous():
             made = _laid_out(made, tensor.stride())
     if isinstance(value, ArrayValue):
+        if value.read_only:
+            made.flags.writeable = False
         return made[()] if value.scalar else made
     with _without_modes():
         return torch.from_numpy(made).requires_grad_(tensor.requires_grad)
@@ -199,9 +201,13 @@ def _are_alike(wanted: Any, found: Any) -> bool:
     found = found.tensor if isinstance(found, ArrayValue) else found
     if not isinstance(wanted, (numpy.ndarray, numpy.generic)) or not isinstance(found, torch.Tensor):
         return True
-    mine, close = found.detach().numpy(), 1e-2 if wanted.dtype.itemsize == 2 else 1e-4
-    of_one_kind = mine.shape == wanted.shape and mine.dtype == wanted.dtype
-    return not of_one_kind or bool(numpy.allclose(mine, wanted, close, close, equal_nan=True))
+    mine = found.detach().numpy()
+    if mine.shape != wanted.shape or mine.dtype != wanted.dtype:
+        return True  # see `as_in_numpy`
+    if not numpy.issubdtype(wanted.dtype, numpy.inexact):
+        return bool(numpy.array_equal(mine, wanted))
+    close = 1e-2 if wanted.dtype == numpy.float16 else 1e-4
+    return bool(numpy.allclose(mine, wanted, close, close, equal_nan=True))
 
 
 def as_in_numpy(real: Any, outcome: Tried, result: Any, given: tuple[Any, ...]) -> Any:
