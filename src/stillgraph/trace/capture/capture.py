@@ -68,6 +68,7 @@ def capture(
     differing = {source: frozenset(dims) for source, dims in open_sizes.items() if dims}
     knowledge = Knowledge(promote=set(changing), changing=set(changing), open_sizes=differing, **(lessons or {}))
     watch = watch or Watch()
+    cause: CaptureError | None = None  # why what the code writes could not be the run's
     for _ in range(_MAX_ATTEMPTS):
         watch.begin()
         if not is_loaded():
@@ -89,12 +90,17 @@ def capture(
         except BaseException as error:  # the user's own, too: what the function raises whatever its tensors hold
             if unwinds(error) or isinstance(error, StateLostError):
                 raise
-            if knowledge.keep_constant():
+            if knowledge.assume_less():
                 let_go(error)
                 continue  # any error may come of what code that is not rewritten does with such numbers
+            if knowledge.give_up():
+                let_go(error)
+                cause = cause or (error if isinstance(error, CaptureError) else None)
+                continue
             if not is_own(error):
                 let_go(error)
             if not isinstance(error, CaptureError):
                 raise
+            error = cause or error
             raise at_start(error, called_function(function, args)) from error.__cause__
     raise InternalError(f"the capture of {function.__qualname__} does not settle; please report this program")

@@ -71,17 +71,20 @@ class Knowledge:
         """Whether the arrays that the function makes may be made by each run, and are not yet."""
         return self.arrays is None
 
-    def keep_constant(self) -> bool:
-        """Let what made the capture fail be constant again; whether there was any: sizes, then numbers nobody writes.
+    def assume_less(self) -> bool:
+        """Let what differed from call to call be constant again; whether there was any: sizes, then numbers.
 
         Something structural depends on it: an index into a list of modules, say.
         """
         if self.open_sizes:
             self.open_sizes = {}
             return True
-        if self.promote & self.changing:
-            self.promote -= self.changing
-            return True
+        found = bool(self.promote & self.changing)
+        self.promote -= self.changing
+        return found
+
+    def give_up(self) -> bool:
+        """Let what the code writes be constant again; whether there was any: new arrays, then lists, then the rest."""
         if self.arrays:
             self.arrays = False
             return True
