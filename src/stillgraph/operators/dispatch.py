@@ -27,5 +27,6 @@ if_exp: Operation[..., Any] = Operation("if_exp")
 for_: Operation[..., Exit | None] = Operation("for_")
 
 item: Operation[..., Any] = Operation("item")
+own_items: Operation[..., Any] = Operation("own_items")
 known_or_list: Operation[..., Any] = Operation("known_or_list")
 taken: Operation[..., bool] = Operation("taken")

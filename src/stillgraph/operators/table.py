@@ -11,9 +11,9 @@ from stillgraph.operators.calls.calls import call
 from stillgraph.operators.conditions.branches import continue_, if_, if_exp, result_of, return_
 from stillgraph.operators.consumers import patterns
 from stillgraph.operators.consumers.comprehensions import dict_of, list_of, set_of
-from stillgraph.operators.consumers.consumers import dict_display, displayed, set_display
+from stillgraph.operators.consumers.consumers import dict_display, displayed, drawn_all, set_display
 from stillgraph.operators.consumers.unpacking import unpack
-from stillgraph.operators.containers.drawing import drawn
+from stillgraph.operators.containers.drawing import items
 from stillgraph.operators.control_flow.contexts import context, with_
 from stillgraph.operators.control_flow.generators import binding, generator, generator_of
 from stillgraph.operators.control_flow.loops import for_, while_
@@ -74,7 +74,8 @@ OPERATORS: Mapping[str, object] = MappingProxyType(
         "attr": attr,
         "inplace": inplace,
         "unpack": unpack,
-        "drawn": drawn,
+        "drawn": drawn_all,
+        "items": items,
         "listed": displayed,
         "set_display": set_display,
         "dict_display": dict_display,

@@ -11,7 +11,7 @@ from stillgraph.bytecode.machine.iteration import Iteration
 from stillgraph.core.lookup import is_exactly
 from stillgraph.operators.calls.calls import call
 from stillgraph.operators.conditions.methods import method_of
-from stillgraph.operators.containers.drawing import iterable_of
+from stillgraph.operators.containers.drawing import items, iterable_of, run_by_loop
 from stillgraph.operators.containers.iterables import as_sequence
 from stillgraph.operators.containers.watched import watched_container
 from stillgraph.operators.control_flow.generators import Produced
@@ -33,6 +33,7 @@ def _iterator(value: Any) -> Any:
     method = method_of(value, "__iter__")
     if method is not None:
         value = call(method, value)
+    value = run_by_loop(value)
     known = isinstance(value, (Unjoined, Produced)) or is_exactly(value, _PLAIN)
     if known or as_sequence(value) is not None or watched_container(value) is not None or is_advanced_unseen(value):
         made: Any = Iteration(value)
@@ -53,7 +54,7 @@ def _return_generator(frame: Frame, _: Any) -> None:
 
 def _get_yield_from_iter(frame: Frame, _: Any) -> None:
     value = frame.pop()
-    frame.push(value if isinstance(value, GeneratorType) else frame.act(iter, value))
+    frame.push(value if isinstance(value, GeneratorType) else frame.act(lambda values: iter(items(values)), value))
 
 
 def _end_send(frame: Frame, _: Any) -> None:

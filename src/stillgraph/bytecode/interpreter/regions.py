@@ -78,9 +78,7 @@ def _is_of_the_run(frame: Frame) -> bool:
     if not isinstance(iteration, Iteration) or isinstance(iteration.values, Produced):
         return isinstance(iteration, Iteration)
     sequence = None if iteration.begun else as_sequence(iteration.values)
-    if sequence is None or isinstance(sequence, StagedEntries) or sequence.cursor is not None:
-        return False
-    return not isinstance(sequence.length(), int)
+    return sequence is not None and not isinstance(sequence, StagedEntries) and not sequence.is_known
 
 
 def _are_operators(frame: Frame, index: int) -> bool:
@@ -167,6 +165,7 @@ def _given(frame: Frame, value: Any) -> Any:
 
 def delegate(frame: Frame, index: int, stops: Stops) -> tuple[bool, Exit | None]:
     """Hand out all that a ``yield from`` runs over, as a loop does whose body is a ``yield``."""
+
     def body(item: Any) -> Exit | None:
         left = _given(frame, item)
         return None if left is False else Exit(returned=left)

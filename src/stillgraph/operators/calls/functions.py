@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import collections
-import contextlib
 import functools
-import itertools
 import operator
 import sys
 from collections.abc import Callable
@@ -14,22 +12,15 @@ from typing import Any, NoReturn
 import torch
 from torch.distributions.kl import _dispatch_kl, kl_divergence
 
-from stillgraph.core.diagnostics import CaptureError, Refusal, refuse
-from stillgraph.core.lookup import class_member, is_exactly
+from stillgraph.core.diagnostics import refuse
+from stillgraph.core.lookup import class_member
 from stillgraph.operators.calls.attribute_functions import all_attributes, getattr_, hasattr_
-from stillgraph.operators.conditions.branches import if_exp
 from stillgraph.operators.conditions.methods import method_of
-from stillgraph.operators.consumers.consumers import first, is_looped_over, keyed, known_or_list
+from stillgraph.operators.consumers.consumers import keyed
 from stillgraph.operators.consumers.folding import fold
 from stillgraph.operators.consumers.sorting import sorted_
-from stillgraph.operators.containers.iterables import as_sequence
-from stillgraph.operators.containers.ranges import Range, RangeIterator
-from stillgraph.operators.containers.sequences import Sliced
-from stillgraph.operators.containers.watched import run_over, watched_container
-from stillgraph.operators.control_flow.generators import Mapped, Produced, filtered, generator_of, mapped
+from stillgraph.operators.control_flow.generators import filtered
 from stillgraph.operators.dispatch import asked, call, raised
-from stillgraph.operators.elements import lists
-from stillgraph.operators.elements.indices import as_index
 from stillgraph.operators.objects import namespaces
 from stillgraph.operators.objects.attribute_stores import del_attr, del_past_class, set_attr, set_past_class
 from stillgraph.operators.objects.booleans import not_
@@ -39,21 +30,18 @@ from stillgraph.operators.objects.stores import del_item, set_item
 from stillgraph.operators.objects.subscripts import item
 from stillgraph.operators.outside.outside import OUTSIDE, at_run_time
 from stillgraph.operators.outside.randomness import RANDOMNESS
-from stillgraph.operators.python import complexes, copying
-from stillgraph.operators.python.iteration import zip_
+from stillgraph.operators.python import complexes, copying, iterators
 from stillgraph.operators.torch import checkpointing, optimizers, polyfilled, torchscript, trees, whole_operators
 from stillgraph.trace.capture.concretization import ask_for_the_object
-from stillgraph.trace.capture.session import Session, session
-from stillgraph.trace.code.frames import called, here, module_here
-from stillgraph.trace.code.signals import Diverged, Restart
+from stillgraph.trace.capture.session import session
+from stillgraph.trace.code.frames import here, module_here
 from stillgraph.trace.control_flow.both_sides import require_one_object
-from stillgraph.trace.control_flow.raising import emit_raise
 from stillgraph.trace.control_flow.unknown import refuse_unknown
 from stillgraph.trace.fakes.symbolic import is_fake
 from stillgraph.trace.guards.one_object import is_told_by_value
 from stillgraph.trace.torch_rules.tensor_classes import make_subclass
 from stillgraph.trace.torch_rules.tensor_construction import from_data
-from stillgraph.trace.values.entries import container_of, some_keys, table_of
+from stillgraph.trace.values.entries import container_of, table_of
 from stillgraph.trace.values.numbers import Staged, StagedNumber
 
 
@@ -64,66 +52,6 @@ def _exit(status: Any = None, /) -> NoReturn:
     else:
         error = SystemExit(*(() if status is None else status if isinstance(status, tuple) else (status,)))
     raise raised(error)
-
-
-def _iter(*args: Any) -> Any:
-    for each in args:
-        if lists.is_spread(each):
-            raise refuse_unknown("SG210", f"iter is given {called(each)}, a list of unknown length", each)
-        if container_of(each) is not None:
-            raise refuse_unknown("SG211", f"iter is given {called(each)}, {some_keys(each)}", each)
-    if len(args) == 1 and isinstance(args[0], Range):
-        return RangeIterator(args[0])
-    return iter(*args)
-
-
-def _map(function: Any, *iterables: Any) -> Any:
-    if len(iterables) == 1 and isinstance(iterables[0], Produced) and not iterables[0].begun:
-        return mapped(functools.partial(_call_ending, function), iterables[0])
-    if any(map(_has_unknown_length, iterables)):
-        if len(iterables) == 1:
-            return generator_of(iterables[0], functools.partial(_call_ending, function), made=Mapped)
-        return generator_of(zip_(*iterables), lambda items: _call_ending(function, *items), made=Mapped)
-    known = (each if is_looped_over(each) else known_or_list(_run_over(each)) for each in iterables)
-    return map(functools.partial(_call_ending, function), *known)
-
-
-def _call_ending(function: Any, *items: Any) -> Any:
-    """A call by ``map``, which a StopIteration would end."""
-    capture = session()
-    with contextlib.nullcontext() if capture is None else capture.handlers.answering(StopIteration):
-        return call(function, *items)
-
-
-def _run_over(iterable: Any) -> Any:
-    return iterable if watched_container(iterable) is None else run_over(iterable)
-
-
-def _has_unknown_length(iterable: Any) -> bool:
-    """Whether something that may be run over by index has a length that only the run knows."""
-    sequence = as_sequence(iterable)
-    return sequence is not None and not isinstance(sequence.length(), int)
-
-
-def _islice(iterable: Any, *bounds: Any) -> Any:
-    capture = session()
-    assert capture is not None
-    is_known = is_exactly(iterable, (list, tuple)) and 0 < len(bounds) < 3
-    cut = [as_index(capture, bound) for bound in bounds] if is_known else []
-    if not any(isinstance(bound, StagedNumber) for bound in cut):
-        return itertools.islice(iterable, *bounds)
-    for place, bound in enumerate(cut):
-        if bound is not None:
-            _require_count(capture, bound, "Stop argument" if place == len(cut) - 1 else "Indices")
-    return Sliced(item(iterable, slice(*cut)))
-
-
-def _require_count(capture: Session, bound: Any, what: str) -> None:
-    def fail() -> NoReturn:
-        emit_raise(capture, ValueError(f"{what} for islice() must be None or an integer: 0 <= x <= sys.maxsize."))
-        raise Diverged
-
-    if_exp(bound < 0, fail, lambda: None)
 
 
 def _filter(function: Any, iterable: Any) -> Any:
@@ -211,25 +139,6 @@ def _train(module: torch.nn.Module, mode: bool = True) -> torch.nn.Module:
 
 def _eval(module: torch.nn.Module) -> torch.nn.Module:
     return _train(module, False)
-
-
-def _next(iterator: Any, *default: Any) -> Any:
-    """``next``: an iterator from before the capture would be used up by it, one from before an arm by both arms."""
-    capture = session()
-    assert capture is not None
-    if capture.iterators.counted(iterator):
-        return capture.iterators.counters.advance(iterator)
-    iterator = capture.iterators.to_draw_from(iterator)
-    fresh, where = isinstance(iterator, Produced) and not iterator.begun, here()
-    if fresh and where in capture.knowledge.first_by_loop:
-        return first(iterator, *default)
-    capture.iterators.before_advancing(iterator)
-    if not fresh:
-        return next(iterator, *default)
-    try:
-        return next(iterator, *default)
-    except (CaptureError, Refusal):  # only the run knows which element is the first
-        raise Restart("first_by_loop", where) from None
 
 
 def _parameter(*args: Any, **kwargs: Any) -> Any:
@@ -322,7 +231,6 @@ OTHERS: dict[Any, Callable[..., Any]] = {
             torch.autograd.graph.allow_mutation_on_saved_tensors,
         )
     },
-    next: _next,
     sys.exit: _exit,
     sys.getrecursionlimit: _recursion_limit,
     kl_divergence: _divergence,
@@ -331,6 +239,7 @@ OTHERS: dict[Any, Callable[..., Any]] = {
     operator.is_: _is,
     operator.is_not: _is_not,
     **complexes.MEANINGS,
+    **iterators.MEANINGS,
     **copying.MEANINGS,
     **optimizers.MEANINGS,
     **namespaces.MEANINGS,
@@ -355,10 +264,7 @@ OTHERS: dict[Any, Callable[..., Any]] = {
     getattr: getattr_,
     hasattr: hasattr_,
     **{function: all_attributes(function) for function in (vars, dir)},
-    iter: _iter,
-    map: _map,
     filter: _filter,
-    itertools.islice: _islice,
     functools.reduce: _reduce,
     sorted: _sorted,
     **{kind: keyed(kind) for kind in (set, frozenset, dict)},

@@ -55,10 +55,12 @@ def _comprehended(iterable: Any, element: Element, test: Element | None, flat: b
     capture.shelf.append(result)
     try:
         sequence = run_over(iterable)
-        if isinstance(iterable, Produced) or (sequence is not None and not isinstance(sequence.length(), int)):
+        if sequence is None:
+            iterable = drawn(iterable)
+            sequence = run_over(iterable)  # of what the method of an object gives
+        if isinstance(iterable, Produced) or (sequence is not None and not sequence.is_known):
             for_(iterable, one)
         else:
-            iterable = drawn(iterable)
             for item in iterable if sequence is None else sequence.begin():
                 one(item)
     finally:

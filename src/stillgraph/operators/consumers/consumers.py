@@ -24,7 +24,7 @@ from stillgraph.operators.containers.drawing import drawn, listed
 from stillgraph.operators.containers.iterables import as_sequence
 from stillgraph.operators.containers.ranges import Range, RangeIterator
 from stillgraph.operators.containers.sequences import Listed, StagedRows
-from stillgraph.operators.control_flow.generators import Produced
+from stillgraph.operators.control_flow.generators import Produced, is_fresh
 from stillgraph.operators.control_flow.loop_attempts import Context
 from stillgraph.operators.control_flow.loops import for_
 from stillgraph.operators.dispatch import call
@@ -67,11 +67,11 @@ class Drawing(enum.Enum):
 def is_looped_over(iterable: Any) -> bool:
     """Whether a loop has to draw from an iterable: only the run may know how it goes on, and what that does."""
     if isinstance(iterable, Produced):
-        return not iterable.begun
+        return is_fresh(iterable)
     sequence = None if isinstance(iterable, (list, tuple)) else as_sequence(iterable)
     if sequence is None or lists.is_spread(iterable) or isinstance(sequence, (Range, RangeIterator, StagedRows)):
         return False  # nothing that is done meanwhile changes these
-    return not isinstance(sequence.length(), int)
+    return not sequence.is_known
 
 
 @dispatch.known_or_list.defined
@@ -82,16 +82,24 @@ def known_or_list(iterable: Any, draw: Callable[[Any], Any] = drawn) -> Any:
         iterable: what it is given.
         draw: `listed`, where Python makes a list of it.
     """
-    if isinstance(iterable, Produced) and not iterable.begun:
-        return list_of(iterable, lambda item: item)
     sequence = as_sequence(iterable)
     if sequence is None:
-        return draw(iterable)
+        iterable = draw(iterable)
+        if is_fresh(iterable):
+            return list_of(iterable, lambda item: item)
+        sequence = as_sequence(iterable)  # of what the method of an object gives
+    if sequence is None:
+        return iterable
     if isinstance(iterable, dict) and isinstance(sequence, Listed):
         iterable = sequence.items  # its keys
-    if isinstance(iterable, (list, tuple)) or isinstance(sequence.length(), int):
+    if isinstance(iterable, (list, tuple)) or sequence.is_known:
         return iterable
     return list_of(sequence, lambda item: item)
+
+
+def drawn_all(iterable: Any) -> Any:
+    """What a display of a set takes behind a star."""
+    return iterable if session() is None else known_or_list(iterable)
 
 
 def displayed(iterable: Any) -> Any:

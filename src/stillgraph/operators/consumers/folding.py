@@ -13,13 +13,13 @@ from stillgraph.operators.consumers.comprehensions import list_of
 from stillgraph.operators.consumers.consumers import capturing, is_looped_over, known_or_list
 from stillgraph.operators.control_flow.loop_attempts import Context
 from stillgraph.operators.control_flow.loops import for_
-from stillgraph.operators.control_flow.trials import Trial
+from stillgraph.operators.control_flow.trials import only_computed
 from stillgraph.operators.elements import lists
-from stillgraph.passes.regions.purity import is_pure
 from stillgraph.trace.code.signals import Diverged
 from stillgraph.trace.control_flow.joined.unjoined import Unjoined
 from stillgraph.trace.control_flow.raising import emit_raise
 from stillgraph.trace.control_flow.staging import branch
+from stillgraph.trace.heap.places import MISSING
 
 
 def fold(function: Callable[[Any, Any], Any], iterable: Any, *initial: Any) -> Any:
@@ -79,11 +79,8 @@ def _resolved(total: Any, there: Callable[[Any], Any], missing: Callable[[], Any
 
 def _unseen(function: Callable[[Any, Any], Any], refused: Refusal, total: Any, value: Any) -> Any:
     """``function(total, value)``; refused if that does anything that a generator would find, or anybody see."""
-    capture = capturing()
-    context = Context(capture, [], [])
-    start, trial = context.checkpoint(), Trial(context)
-    result = function(total, value)
-    if trial.has_done_something() or not all(map(is_pure, capture.region.since(start.region))):
+    result = only_computed(capturing(), lambda: function(total, value))
+    if result is MISSING:
         raise refused
     return result
 

@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 from stillgraph.operators.consumers.comprehensions import list_of
 from stillgraph.operators.containers.drawing import drawn
 from stillgraph.operators.containers.iterables import as_sequence
+from stillgraph.operators.control_flow.generators import is_fresh
 from stillgraph.operators.elements import lists
 from stillgraph.trace.capture.session import Session, session
 from stillgraph.trace.code.signals import Diverged
@@ -34,7 +35,10 @@ def unpack(value: Any, before: int, after: int | None = None) -> Any:
     if capture is None:
         return value if after is None else _with_rest(value, before, after)
     capture.settling.require_current(value)
-    value = _counted(drawn(value))
+    value = drawn(value)
+    if after is not None and is_fresh(value):
+        value = list_of(value, lambda element: element)
+    value = _counted(value)
     if not lists.is_spread(value):
         return value if after is None else _with_rest(value, before, after)
     capture.before_risk()
@@ -54,7 +58,7 @@ def _counted(value: Any) -> Any:
     if lists.is_spread(value):
         return value
     sequence = as_sequence(value)
-    if sequence is None or sequence.once or isinstance(sequence.length(), int):
+    if sequence is None or sequence.is_known:
         return value
     return list_of(sequence, lambda element: element)
 

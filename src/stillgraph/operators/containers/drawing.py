@@ -6,19 +6,21 @@ import copy
 import functools
 import operator
 from collections.abc import Iterator
-from inspect import CO_GENERATOR
 from types import BuiltinMethodType, FunctionType, MethodDescriptorType, MethodWrapperType
 from typing import Any
+
+import torch
 
 from stillgraph.core.files import is_standard_library
 from stillgraph.operators.conditions.given import tells_length
 from stillgraph.operators.conditions.methods import method_of
-from stillgraph.operators.containers.watched import iterated
-from stillgraph.operators.dispatch import call
+from stillgraph.operators.containers.indexed import Indexed
+from stillgraph.operators.containers.watched import iterated, run_over
+from stillgraph.operators.dispatch import call, own_items
 from stillgraph.trace.capture.session import Session, session
 from stillgraph.trace.code.signals import Diverged
 from stillgraph.trace.control_flow.raising import emit_raise
-from stillgraph.trace.effects.iterators import is_advanced_unseen, lists_behind, require_known
+from stillgraph.trace.effects.iterators import Fresh, is_advanced_unseen, lists_behind, require_known
 from stillgraph.trace.values.numbers import StagedNumber, kind_of
 
 _LOOKS = (
@@ -66,7 +68,19 @@ def drawn(values: Any) -> Any:
     method = method_of(values, "__iter__")
     if method is not None:
         values = call(method, values)
+    values = run_by_loop(values)
+    if method_of(values, "__next__") is not None:
+        found = _ByMethod(values)
+        capture.iterators.made(found, ())
+        return found
     return capture.iterators.to_draw_from(values)
+
+
+def run_by_loop(iterator: Any) -> Any:
+    """A generator in the place of an iterator of the user's of which only the run knows the end; else itself."""
+    method, capture = method_of(iterator, "__next__"), session()
+    known = method is None or capture is None or method.__code__ not in capture.knowledge.iterators
+    return iterator if known else own_items(iterator)
 
 
 def listed(values: Any) -> Any:
@@ -75,14 +89,24 @@ def listed(values: Any) -> Any:
     if session() is None or not tells_length(values):
         return found
     call(operator.length_hint, values)
-    return items_of(found)
+    return found if isinstance(found, (Indexed, Fresh)) else items_of(found)
+
+
+def items(values: Any) -> Any:
+    """What a loop runs over that stays Python's: each element by itself, of a list of unknown length as well.
+
+    Raises:
+        CaptureError: as `drawn`; in the loop, where only the run knows whether there is another element.
+    """
+    sequence = None if session() is None or isinstance(values, torch.Tensor) else run_over(values)
+    return drawn(values) if sequence is None else sequence.begin()
 
 
 def items_of(iterable: Any) -> Iterator[Any]:
     """What a loop draws from an iterable: by the method of an object of the user's, followed like any other."""
     iterator = iter(iterable)
     if method_of(iterator, "__next__") is not None:
-        return _by_method(iterator)
+        return _ByMethod(iterator)
     is_asked = session() is not None and is_advanced_unseen(iterable) and bool(lists_behind(iterable))
     return _from_lists(iterator) if is_asked else iterator
 
@@ -97,13 +121,19 @@ def _from_lists(iterator: Iterator[Any]) -> Iterator[Any]:
         yield item
 
 
-def _by_method(iterator: Any) -> Iterator[Any]:
-    while True:
-        try:
-            item = next_of(iterator)
-        except StopIteration:
-            return
-        yield item
+class _ByMethod(Fresh):
+    """What draws from an iterator of the user's: its method is followed."""
+
+    __slots__ = ("_iterator",)
+
+    def __init__(self, iterator: Any) -> None:
+        self._iterator = iterator
+
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def __next__(self) -> Any:
+        return next_of(self._iterator)
 
 
 def next_of(iterator: Any) -> Any:
@@ -114,11 +144,11 @@ def next_of(iterator: Any) -> Any:
         if capture is not None and is_advanced_unseen(iterator):
             require_known(iterator)
         return next(iterator)
-    capture.iterators.asking += 1
+    capture.iterators.asking.append(method.__code__)
     try:
         return call(method, iterator)
     finally:
-        capture.iterators.asking -= 1
+        capture.iterators.asking.pop()
 
 
 def begun(function: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -148,9 +178,7 @@ def _called_until(function: Any, sentinel: Any) -> Iterator[Any]:
 
 def _generator_of(value: Any) -> Any:
     method = method_of(value, "__iter__")
-    if method is None or not method.__code__.co_flags & CO_GENERATOR:
-        return iterated(value)
-    return call(method, value)
+    return iterated(value) if method is None else call(method, value)
 
 
 _ASKING = ((enumerate, 0), (zip, 0), (iter, 0), (map, 1), (filter, 1))  # from which argument on they ask for iterators

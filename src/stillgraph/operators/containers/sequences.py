@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Iterator
+import sys
 from typing import Any, NoReturn, Protocol, runtime_checkable
 
 import torch
 
 from stillgraph.core.diagnostics import refuse
-from stillgraph.operators.dispatch import if_, item
+from stillgraph.operators.containers.indexed import Indexed
+from stillgraph.operators.dispatch import if_, if_exp, item
 from stillgraph.operators.elements import lists
-from stillgraph.operators.elements.stand_ins import StandIn
 from stillgraph.trace.capture.session import session
 from stillgraph.trace.code.frames import here
 from stillgraph.trace.control_flow.unknown import refuse_unknown
@@ -35,94 +35,6 @@ class Sequence(Protocol):
 
     def at(self, index: Any) -> Any:
         """The element at an index."""
-
-
-class Indexed(StandIn):
-    """What the sequences share: iteration by index.
-
-    ``cursor`` is how far an iterator (what ``enumerate``, ``zip`` and ``reversed`` return) has been advanced: None at
-    its beginning. Ranges and rows begin anew each time.
-    """
-
-    __slots__ = ("__weakref__", "cursor")
-
-    once = False  # whether it is an iterator
-    endless = False  # whether only what is done with an element can end an iteration
-    may_change = False  # whether its length is to be asked anew before each iteration
-
-    def __init__(self) -> None:
-        self.cursor: Iterator[Any] | None = None
-
-    @property
-    def pickable(self) -> bool:
-        """Whether a loop that has to be staged may pick elements, one that need not be is better unrolled."""
-        return bool(self.stageable)  # type: ignore[attr-defined]  # each of them has it
-
-    def begin(self) -> Iterator[Any]:
-        """Run over the elements; an iterator goes on where it was left."""
-        if self.cursor is not None:
-            return self.cursor
-        capture = session()
-        if self.once and capture is not None:
-            capture.iterators.before_beginning(self)
-            capture.begun.append(self)
-        items = self._elements()
-        if self.once:
-            self.cursor = items
-        return items
-
-    def rewind(self) -> None:
-        """Back to the beginning, with the capture."""
-        self.cursor = None
-
-    def spend(self) -> None:
-        """A staged loop ran over this: how far an iterator got, only the run knows."""
-        if self.once:
-            self.cursor = _spent()
-
-    def hand_over(self) -> None:
-        """Let another sequence alone draw from this, which is at its beginning."""
-        capture = session()
-        if capture is not None:
-            capture.begun.append(self)
-        self.cursor = _handed_over()
-
-    def check(self, index: Any) -> None:
-        """To be called before it is asked whether there is an element at an index: Python may raise there."""
-
-    def _elements(self) -> Iterator[Any]:
-        index = 0
-        while True:
-            self.check(index)
-            length = self.length()  # type: ignore[attr-defined]  # asked anew: a list may grow meanwhile
-            if not isinstance(length, int):
-                raise refuse("SG206", "the number of iterations is only known at run time here", location=here())
-            if index >= length:
-                return
-            yield self.at(index)  # type: ignore[attr-defined]  # as above
-            index += 1
-
-    def _left(self) -> int:
-        """How many elements an iterator has left, as its length."""
-        return self.refuse() if self.cursor is not None else self.length()  # type: ignore[attr-defined,no-any-return]  # as above
-
-    def __iter__(self) -> Iterator[Any]:
-        return self if self.once else self.begin()
-
-    def __next__(self) -> Any:
-        if not self.once:
-            raise TypeError(f"'{type(self).__name__}' object is not an iterator")
-        return next(self.begin())
-
-
-def _spent() -> Iterator[Any]:
-    raise refuse("SG206", "an iterator is used again that a staged loop has advanced", location=here())
-    yield
-
-
-def _handed_over() -> Iterator[Any]:
-    raise refuse("SG206", "an iterator is used again that another one draws from", location=here())
-    yield
 
 
 class StagedRows(Indexed):
@@ -189,12 +101,58 @@ class Listed(Indexed):
         return item(self.items, index)
 
 
-class Sliced(Listed, kind=itertools.islice):
-    """``itertools.islice`` of a list, some of whose bounds are staged: what is cut out of it."""
+class _ListIterator(Listed):
+    """``iter(items)``, of a list or tuple of which only the run knows the length."""
 
     __slots__ = ()
 
     once = True
+
+    def spend(self) -> None:
+        if self.may_change:
+            left = self.at_index < self.length()
+            self._move(if_exp(left, lambda: self.at_index, lambda: sys.maxsize))
+
+    def __length_hint__(self) -> int:
+        return self._left()
+
+
+class ListIterator(_ListIterator, kind=type(iter([]))):
+    """As above, of a list."""
+
+    __slots__ = ()
+
+
+class TupleIterator(_ListIterator, kind=type(iter(()))):
+    """As above, of a tuple."""
+
+    __slots__ = ()
+
+
+class TextIterator(_ListIterator, kind=type(iter(""))):
+    """As above, of the letters of a text."""
+
+    __slots__ = ()
+
+
+class Sliced(Listed, kind=itertools.islice):
+    """``itertools.islice(items, start, stop)``, of a list or tuple: that list may grow meanwhile."""
+
+    __slots__ = ("_start", "_stop")
+
+    once = True
+
+    def __init__(self, items: Any, start: Any, stop: Any) -> None:
+        super().__init__(items)
+        self._start, self._stop = start, stop
+
+    def length(self) -> Any:
+        length = super().length()
+        end = length if self._stop is None else minimum(length, self._stop)
+        return end - minimum(self._start, end)
+
+    def at(self, index: Any) -> Any:
+        return super().at(self._start + index)
 
 
 class Enumerated(Indexed, kind=enumerate):

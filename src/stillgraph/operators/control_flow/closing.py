@@ -19,7 +19,6 @@ from stillgraph.core.files import is_ours, is_users
 from stillgraph.core.identity_cache import weakly_cached
 from stillgraph.core.rewritten import HELD, is_rewritten
 from stillgraph.operators.conditions.methods import method_of
-from stillgraph.operators.containers.sequences import Indexed
 from stillgraph.trace.capture.session import Session
 from stillgraph.trace.code.frames import here
 from stillgraph.trace.effects.iterators import behind
@@ -36,9 +35,6 @@ def before_stop(capture: Session, iterator: Any) -> None:
     """
     _require_nothing_to_clean_up(iterator)
     drawn_from = list(behind(iterator))
-    for each in drawn_from:
-        if isinstance(each, Indexed):
-            each.spend()
     if any(map(capture.iterators.binds_unseen, drawn_from)):
         capture.unseen.follow_all()
         message = "only the run knows how many elements are drawn from a generator expression that binds variables"

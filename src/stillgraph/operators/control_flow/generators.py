@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 from stillgraph.core.diagnostics import refuse
 from stillgraph.core.lookup import is_exactly
 from stillgraph.operators.conditions.branches import if_
-from stillgraph.operators.containers.drawing import drawn, iterable_of
+from stillgraph.operators.containers.drawing import items, iterable_of
 from stillgraph.operators.dispatch import for_
 from stillgraph.operators.elements.stand_ins import StandIn
 from stillgraph.trace.capture.session import Session, session
@@ -100,6 +100,11 @@ class Produced(StandIn, kind=GeneratorType):
 _METHODS = frozenset({"send", "throw", "close"})
 
 
+def is_fresh(value: Any) -> bool:
+    """Whether a value is a generator that a loop can run."""
+    return isinstance(value, Produced) and not value.begun
+
+
 class Delegated:
     """What a ``yield from`` takes the values of, for a generator that is run inside out.
 
@@ -120,7 +125,7 @@ class Delegated:
         return self._value if self._generator is None else self._generator.returned
 
     def _all(self, iterable: Any) -> Iterator[Any]:
-        self._value = yield from drawn(iterable)
+        self._value = yield from items(iterable)
 
 
 class _Enumerated(Produced, kind=enumerate):
@@ -194,7 +199,7 @@ def generator_of(
     iterator = iterable if session() is not None else iter(iterable)
 
     def draw() -> Iterator[Any]:
-        return (element(item) for item in drawn(iterator) if test is None or test(item))
+        return (element(item) for item in items(iterator) if test is None or test(item))
 
     if session() is None:
         return draw()

@@ -62,7 +62,6 @@ class Context:
             len(capture.watch.decisions),
             len(capture.iterators.advances),
             capture.iterators.count,
-            len(capture.begun),
             len(capture.deductions.learned),
             capture.memory.as_now(locals_of_users(capture)),
             journal.midway.copy(),
@@ -80,7 +79,6 @@ class Checkpoint:
     decisions: int
     advances: int
     iterators: int
-    begun: int
     learned: int
     held: list[Held]
     midway: Midway
@@ -96,9 +94,6 @@ class Checkpoint:
         if any(number <= self.iterators for number in self.session.iterators.advances[self.advances :]):
             message = "an iterator is advanced where only the run decides whether that happens"
             raise refuse("SG305", message, location=here(), hint=ADVANCE_OUTSIDE)
-        for sequence in self.session.begun[self.begun :]:
-            sequence.rewind()
-        del self.session.begun[self.begun :]
         self.session.journal.rollback(self.journal)
         self.session.journal.midway = self.midway.copy()
         self.session.stale.clear()

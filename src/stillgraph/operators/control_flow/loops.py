@@ -19,7 +19,7 @@ from stillgraph.operators.containers.ranges import Count
 from stillgraph.operators.containers.sequences import StagedEntries
 from stillgraph.operators.containers.watched import Watch, run_over, watched_container
 from stillgraph.operators.control_flow.closing import before_stop
-from stillgraph.operators.control_flow.generators import Produced
+from stillgraph.operators.control_flow.generators import Produced, is_fresh
 from stillgraph.operators.control_flow.inside_out import run_inside_out
 from stillgraph.operators.control_flow.loop_attempts import (
     MOST_NESTED,
@@ -192,35 +192,33 @@ def _plain_for(iterable: Any, body: Callable[[Any], Exit | None], orelse: Block 
 
 def capture_for(context: Context, iterable: Any, body: Callable[[Any], Exit | None]) -> Exit | None:
     """``for item in iterable: body(item)``: how it was left."""
-    if isinstance(iterable, Produced) and not iterable.begun:
-        return _run_generator(context, iterable, body)
     iterable = iterable_of(iterable)
     sequence = run_over(iterable)
     if sequence is None:
         sequence = Count.of(iterable)
     if sequence is None:
         iterable = drawn(iterable)
+        sequence = run_over(iterable)  # of what the method of an object gives
+    if is_fresh(iterable):
+        return _run_generator(context, iterable, body)
+    if sequence is None:
         if isinstance(iterable, Iterator):
             context.session.iterators.before_advancing(iterable)
         return _unroll(context, items_of(iterable), body, MOST_NESTED)
     if isinstance(sequence, StagedEntries):
         return _run_over_entries(context, sequence, body)
-    if sequence.cursor is not None:  # an iterator that was advanced before
-        context.session.iterators.before_advancing(sequence)
-        return _unroll(context, sequence.cursor, body)
-    if sequence.once:
-        context.session.iterators.before_beginning(sequence)
     length = sequence.length()
-    if not isinstance(length, int):
+    if not sequence.is_known:
         if not sequence.pickable:
             raise refuse("SG206", "only the run knows how often this loop runs", location=here())
-        exit = _must_stage(*_indexed(context, Variable("the loop's index", 0), sequence, length, body))
+        exit = _must_stage(*_indexed(context, sequence, length, body))
         context.iterations = None
         sequence.spend()
         return exit
     start = context.checkpoint()
     staged: Any = None
-    if sequence.stageable and not sequence.endless and length > context.session.options.unroll_limit:
+    left = length - sequence.at_index
+    if sequence.stageable and not sequence.endless and left > context.session.options.unroll_limit:
         staged = _try_stage_for(context, sequence, length, body, start)
         if not isinstance(staged, Unstageable):
             sequence.spend()
@@ -238,7 +236,6 @@ def capture_for(context: Context, iterable: Any, body: Callable[[Any], Exit | No
                 if not isinstance(staged, Unstageable):
                     sequence.spend()
                     return staged  # type: ignore[no-any-return]  # of Any
-                sequence.rewind()
                 items = sequence.begin()
                 context.iterations = 0
                 return _unroll(context, items, body, most)
@@ -308,10 +305,10 @@ def _run_generator(context: Context, generator: Produced, body: Callable[[Any], 
 
 
 def _indexed(
-    context: Context, index: Variable, sequence: Any, length: Any, body: Callable[[Any], Exit | None]
+    context: Context, sequence: Any, length: Any, body: Callable[[Any], Exit | None]
 ) -> tuple[Context, Callable[[], Any], Block]:
     """A ``for`` loop as one with a test."""
-    place: Place = index
+    place: Place = sequence.position or Variable("the loop's index", 0)
     capture = context.session
 
     def test() -> Any:
@@ -319,7 +316,11 @@ def _indexed(
         return place.get() < (sequence.length() if sequence.may_change else length)
 
     def one() -> Exit | None:
-        exit = body(sequence.at(place.get()))
+        item = sequence.at(place.get())
+        if sequence.once:  # the body may draw from it, too
+            sequence.advance(place.get() + 1)
+            return body(item)
+        exit = body(item)
         capture.journal.write(place, place.get() + 1)
         return exit
 
@@ -327,7 +328,7 @@ def _indexed(
 
 
 def _stage_for(context: Context, sequence: Any, length: Any, body: Callable[[Any], Exit | None]) -> Exit | None:
-    return stage(*_indexed(context, Variable("the loop's index", 0), sequence, length, body))
+    return stage(*_indexed(context, sequence, length, body))
 
 
 def _try_stage_for(

@@ -150,7 +150,7 @@ def _plain(node: Comprehension, to: Rewriter) -> ast.expr:
         else:
             with to.inside_comprehension(to.scope_of(node)):
                 to.frame.in_iterable = True
-                iterable = to.op("drawn", [to.expr(loop.iter)], loop.iter)
+                iterable = to.op("items", [to.expr(loop.iter)], loop.iter)
         with to.inside_comprehension(to.scope_of(node)):
             loops += _counted(with_fields(loop, iter=iterable, ifs=to.exprs(loop.ifs)), to)
     with to.inside_comprehension(to.scope_of(node)):

@@ -1,6 +1,6 @@
 """`if`, `while` and `for` that stay Python: those of a generator that contain `yield`, and exits in a `finally`.
 
-Their tests, iterables and blocks are rewritten all the same.
+Their tests, iterables and blocks are rewritten all the same, and what a `yield from` draws from.
 """
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def plain_while(node: ast.While, rest: Sequence[ast.stmt], place: Place, to: Rew
 
 
 def plain_for(node: ast.For, rest: Sequence[ast.stmt], place: Place, to: Rewriter) -> Rewritten:
-    iterable, blocks = to.expr(node.iter), _blocks(node, place, to)
+    iterable, blocks = to.op("items", [to.expr(node.iter)], node.iter), _blocks(node, place, to)
     if to.stores_by_python(node.target):
         return Rewritten([with_fields(node, iter=iterable, target=to.expr(node.target), **blocks)])
     name = to.names.fresh("value")
@@ -33,9 +33,17 @@ def plain_for(node: ast.For, rest: Sequence[ast.stmt], place: Place, to: Rewrite
     return Rewritten([with_fields(node, iter=iterable, target=build.store(name, node.target), **blocks)])
 
 
+def delegated(node: ast.YieldFrom, to: Rewriter) -> ast.expr:
+    return with_fields(node, value=to.op("items", [to.expr(node.value)], node.value))
+
+
 def _blocks(node: Loop, place: Place, to: Rewriter) -> dict[str, list[ast.stmt]]:
     return {"body": to.statements(node.body, place.inside_python_loop()),
             "orelse": to.statements(node.orelse, place.inside_python())}
 
 
-STEP = Step("plain", statements={ast.If: plain_if, ast.While: plain_while, ast.For: plain_for})
+STEP = Step(
+    "plain",
+    statements={ast.If: plain_if, ast.While: plain_while, ast.For: plain_for},
+    expressions={ast.YieldFrom: delegated},
+)

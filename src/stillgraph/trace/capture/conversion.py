@@ -83,7 +83,7 @@ class Conversion:
 
         ``manages`` says that it is the function of a context manager.
         """
-        if generator not in self.made_functions:
+        if generator not in self.made_functions and not is_polyfill(generator.__code__.co_filename):
             self._find_from(generator)
         return self._turn_inside_out(generator, manages)
 

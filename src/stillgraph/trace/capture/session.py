@@ -117,7 +117,6 @@ class Session(BothSides):
         self.depth = Depth()
         self.made_modules = MadeModules(self.journal)
         self.returns: dict[tuple[CodeType, int], None] = {}  # the user's ``return``s in blocks that have been run
-        self.begun: list[Any] = []  # sequences of ours that were begun; those can
         self.locks = Locks(self.elsewhere, self.journal)
         self.tokens = context_variables.Tokens()
         self.finalised = Finalised()

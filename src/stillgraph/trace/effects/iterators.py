@@ -6,7 +6,7 @@ import gc
 import weakref
 from collections import deque
 from collections.abc import Iterable, Iterator
-from types import FunctionType, GeneratorType
+from types import CodeType, FunctionType, GeneratorType
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -18,6 +18,7 @@ from stillgraph.core.rewritten import values_in
 from stillgraph.program.upcoming import CannotLookError
 from stillgraph.trace.code.finalised import close_all
 from stillgraph.trace.code.frames import here
+from stillgraph.trace.code.signals import Restart
 from stillgraph.trace.effects.counters import Counters
 from stillgraph.trace.effects.upcoming import ADVANCE_OUTSIDE, AS_LIST, Ahead, Outside, refuse_outer
 from stillgraph.trace.graph.region import Region
@@ -31,6 +32,8 @@ _STOPPED = "an iterator is used again that was left where only the run decides"
 _MOST = 1000  # objects that are looked at: an iterator leads to few others
 _VIEWS: tuple[Iterable[Any], ...] = ([], (), range(0), {}.keys(), {}.values(), {}.items())
 _MADE_OF_ARGUMENTS = (enumerate, zip, map, filter, reversed, *(type(iter(each)) for each in _VIEWS))
+
+_BY_POSITION = tuple(type(iter(each)) for each in ([], (), range(0), ""))
 
 
 class Fresh:
@@ -46,7 +49,7 @@ class Iterators:
         counters: those of `itertools.count` among them.
         advances: of those that were advanced and cannot be put back: which they are.
         count: how many have been made: those that are made later have larger numbers.
-        asking: how many methods ``__next__`` of the user's are being called, by loops.
+        asking: the methods ``__next__`` of the user's that are being called, by loops.
         watches: on containers that something runs over (`operators.containers.watched`), as long as it does.
     """
 
@@ -56,7 +59,7 @@ class Iterators:
         self.counters = Counters(session)
         self.advances: list[int] = []
         self.count = 0
-        self.asking = 0
+        self.asking: list[CodeType] = []
         self.watches: weakref.WeakSet[Any] = weakref.WeakSet()
         self._made: dict[int, tuple[Any, Region | None, int]] = {}  # where they are from, and which they are
         self._over_outer: set[int] = set()  # those among them that advance others from outside the function
@@ -171,27 +174,41 @@ class Iterators:
             raise refuse("SG305", _STOPPED, location=here(), hint=AS_LIST)
         if not self._stopped:
             return
-        if any(id(each) in self._stopped for iterator in iterators for each in behind(iterator)):
+        stopped = [each for iterator in iterators for each in behind(iterator) if id(each) in self._stopped]
+        if stopped:
+            self._require_positions(stopped)
             raise refuse("SG305", _STOPPED, location=here(), hint=AS_LIST)
 
     def before_beginning(self, iterator: Any) -> None:
         """Refuse to draw in an arm from a sequence that was made before it.
 
         Raises:
+            Restart: it was, and would better be one that the arms join.
             CaptureError: it was, or nobody knows where it is from.
         """
         known = self._made.get(id(iterator))
         if self.session.in_arm and (known is None or known[1] is not self.session.region):
+            if known is not None:
+                self._require_positions([iterator])
             message = "an iterator is advanced in a branch or loop that began after it"
             raise refuse("SG305", message, location=here(), hint=_ADVANCE_BEFORE)
+
+    def _require_positions(self, iterators: list[Any]) -> None:
+        """Begin anew with iterators that branches join, if these are over known lists and the like."""
+        if all(type(each) in _BY_POSITION for each in iterators) and not self.session.knowledge.positions:
+            raise Restart("positions", None)
 
     def before_raise(self, kind: type[BaseException] | None) -> None:
         """Refuse to end a loop where only the run knows whether its iterator has another item.
 
         Raises:
-            CaptureError: a method ``__next__`` is being called, and raises just that.
+            Restart: a method ``__next__`` is being called, and raises just that: loops are to follow it.
+            CaptureError: it is called where no loop can.
         """
         if self.asking and kind is not None and issubclass(kind, StopIteration):
+            unknown = [code for code in self.asking if code not in self.session.knowledge.iterators]
+            if unknown:
+                raise Restart("iterators", unknown[-1])
             message = "only the run knows whether an iterator has another item"
             raise refuse("SG206", message, location=here(), hint="Write a while loop with that condition.")
 

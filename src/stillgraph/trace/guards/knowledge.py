@@ -36,6 +36,8 @@ class Knowledge:
     recursive: set[CodeType] = field(default_factory=set)  # functions that call themselves on what only the run knows
     not_tail: set[CodeType] = field(default_factory=set)  # ... and use what those calls give
     first_by_loop: set[Any] = field(default_factory=set)  # where only the run knows what ``next`` of a generator gives
+    positions: bool = False  # iterators over known lists are advanced on some paths only
+    iterators: set[CodeType] = field(default_factory=set)  # methods ``__next__`` of which only the run knows the end
     cached: set[Any] = field(default_factory=set)  # functions with a cache (``lru_cache``) that do something outside
     quiet: set[Any] = field(default_factory=set)  # ... others, which may be called as they are
     asking: dict[Any, Any] = field(default_factory=dict)  # calls of functions with a cache, each one object
@@ -108,6 +110,8 @@ _OF_CODE = (
     "acts",
     "recursive",
     "not_tail",
+    "iterators",
+    "positions",
 )
 
 
@@ -190,6 +194,8 @@ _LESSONS: Mapping[str, Callable[[Knowledge, Any], None]] = MappingProxyType(
         "acts": _is_so("acts"),
         "recursive": _is_one("recursive"),
         "first_by_loop": _is_one("first_by_loop"),
+        "positions": _is_so("positions"),
+        "iterators": _is_one("iterators"),
         "cached": _is_one("cached"),
         "quiet": _is_one("quiet"),
         "not_tail": _is_one("not_tail"),

@@ -1,0 +1,251 @@
+"""Iterators: `iter`, `next`, `map`, and those of `itertools`."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import itertools
+from collections.abc import Callable
+from types import FunctionType, GeneratorType, MappingProxyType
+from typing import Any, NoReturn
+
+from stillgraph.core.diagnostics import CaptureError, Refusal, refuse
+from stillgraph.core.lookup import is_exactly
+from stillgraph.operators.conditions.branches import if_, if_exp
+from stillgraph.operators.conditions.methods import method_of
+from stillgraph.operators.consumers.consumers import first, is_looped_over, known_or_list
+from stillgraph.operators.containers.indexed import Indexed
+from stillgraph.operators.containers.iterables import as_sequence
+from stillgraph.operators.containers.ranges import Range, RangeIterator
+from stillgraph.operators.containers.sequences import ListIterator, Sliced, TextIterator, TupleIterator, Zipped
+from stillgraph.operators.containers.watched import iterated, run_over, watched_container
+from stillgraph.operators.control_flow.generators import Mapped, Produced, generator_of, is_fresh, mapped, strictly
+from stillgraph.operators.control_flow.trials import only_computed
+from stillgraph.operators.dispatch import call, own_items
+from stillgraph.operators.elements import lists
+from stillgraph.operators.elements.indices import as_index
+from stillgraph.operators.python.iteration import sequence_for, take_over
+from stillgraph.polyfills.iterators import POLYFILLS, groupby, items_by_method, next_by_method, zipped
+from stillgraph.trace.capture.session import Session, session
+from stillgraph.trace.code.frames import called, here
+from stillgraph.trace.code.signals import Diverged, Restart
+from stillgraph.trace.control_flow.raising import emit_raise
+from stillgraph.trace.control_flow.unknown import refuse_unknown
+from stillgraph.trace.heap.places import MISSING
+from stillgraph.trace.values.entries import container_of, some_keys
+from stillgraph.trace.values.numbers import Staged, StagedNumber
+
+
+def _iter(*args: Any) -> Any:
+    for each in args:
+        if container_of(each) is not None:
+            raise refuse_unknown("SG211", f"iter is given {called(each)}, {some_keys(each)}", each)
+    by_position = len(args) == 1 and (_capturing().knowledge.positions or _has_unknown_length(args[0]))
+    return _by_position(args[0]) if by_position and type(args[0]) in _BY_POSITION else iter(*args)
+
+
+def _map(function: Any, *iterables: Any) -> Any:
+    if len(iterables) == 1 and is_fresh(iterables[0]):
+        return mapped(functools.partial(_call_ending, function), iterables[0])
+    if any((is_fresh(each)) or _has_unknown_length(each) for each in iterables):
+        if len(iterables) == 1:
+            return generator_of(iterables[0], functools.partial(_call_ending, function), made=Mapped)
+        return generator_of(zip_(*iterables), lambda items: _call_ending(function, *items), made=Mapped)
+    known = (each if is_looped_over(each) else known_or_list(_run_over(each)) for each in iterables)
+    return map(functools.partial(_call_ending, function), *known)
+
+
+def _call_ending(function: Any, *items: Any) -> Any:
+    """A call by ``map``, which a StopIteration would end."""
+    capture = session()
+    with contextlib.nullcontext() if capture is None else capture.handlers.answering(StopIteration):
+        return call(function, *items)
+
+
+def _run_over(iterable: Any) -> Any:
+    return iterable if watched_container(iterable) is None else run_over(iterable)
+
+
+def _has_unknown_length(iterable: Any) -> bool:
+    """Whether only the run knows how much can be drawn from something."""
+    sequence = as_sequence(iterable)
+    if sequence is None:
+        return is_fresh(iterable) or method_of(iterable, "__next__") is not None
+    return not sequence.is_known
+
+
+def _islice(iterable: Any, *bounds: Any) -> Any:
+    capture = _capturing()
+    if not is_exactly(iterable, (list, tuple)) or not 0 < len(bounds) < 3:
+        return _followed(itertools.islice)(iterable, *bounds)
+    cut = [as_index(capture, bound) for bound in bounds]
+    if not (lists.is_spread(iterable) or any(isinstance(bound, StagedNumber) for bound in cut)):
+        return itertools.islice(iterable, *bounds)
+    for place, bound in enumerate(cut):
+        if bound is not None:
+            _require_count(capture, bound, "Stop argument" if place == len(cut) - 1 else "Indices")
+    start = cut[0] if len(cut) == 2 and cut[0] is not None else 0
+    return Sliced(iterable, start, cut[-1])
+
+
+def _require_count(capture: Session, bound: Any, what: str) -> None:
+    def fail() -> NoReturn:
+        emit_raise(capture, ValueError(f"{what} for islice() must be None or an integer: 0 <= x <= sys.maxsize."))
+        raise Diverged
+
+    if_exp(bound < 0, fail, lambda: None)
+
+
+def _next(iterator: Any, *default: Any) -> Any:
+    """``next``: an iterator from before the capture would be used up by it, one from before an arm by both arms."""
+    capture = _capturing()
+    if capture.iterators.counted(iterator):
+        return capture.iterators.counters.advance(iterator)
+    if isinstance(iterator, Indexed) and iterator.once:
+        return iterator.next_(*default)
+    method = method_of(iterator, "__next__")
+    if method is not None:
+        return call(next_by_method, iterator, *default) if default else call(method, iterator)
+    iterator = capture.iterators.to_draw_from(iterator)
+    fresh, where = is_fresh(iterator), here()
+    if fresh and where in capture.knowledge.first_by_loop:
+        return first(iterator, *default)
+    capture.iterators.before_advancing(iterator)
+    if not fresh:
+        return next(iterator, *default)
+    try:
+        return next(iterator, *default)
+    except (CaptureError, Refusal):  # only the run knows which element is the first
+        raise Restart("first_by_loop", where) from None
+
+
+def _capturing() -> Session:
+    capture = session()
+    assert capture is not None
+    return capture
+
+
+# ---- zip
+def zip_(*iterables: Any, strict: bool = False) -> Any:
+    """``zip``."""
+    unknown = any(map(_has_unknown_length, iterables))
+    texts = (tuple(each) if type(each) is str else each for each in iterables)
+    parts = [run_over(each) for each in texts] if unknown else [sequence_for(each) for each in iterables]
+    if parts and all(part is not None for part in parts) and take_over(parts):
+        return _zipped(parts, strict)
+    if not unknown:
+        return zip(*iterables, strict=strict)
+    if strict:
+        what = "a list of unknown length is zipped strictly with an iterator"
+        raise refuse("SG210", what, location=here(), hint="Make a list of that first, with list(...).")
+    return _generated(zipped, zip, (iterables[0], *map(_by_position, iterables[1:])))
+
+
+def _by_position(iterable: Any) -> Any:
+    """The iterator that ``iter(iterable)`` would be, one that branches join and loops carry where there is such."""
+    made = _BY_POSITION.get(type(iterable))
+    return iterated(iterable) if made is None else made(iterable)
+
+
+_BY_POSITION: dict[type, Callable[[Any], Any]] = {
+    list: ListIterator,
+    tuple: TupleIterator,
+    str: lambda given: TextIterator(tuple(given)),
+    range: lambda given: RangeIterator(Range(given.start, given.stop, given.step)),
+    Range: RangeIterator,
+}
+
+
+def _zipped(parts: list[Any], strict: bool) -> Any:
+    zipped = Zipped(tuple(parts))
+    return strictly(zipped, functools.partial(_require_one_length, parts)) if strict else zipped
+
+
+def _require_one_length(parts: list[Any]) -> None:
+    """Raise what a strict ``zip`` raises behind the last of what it gives."""
+    lengths = [part.length() for part in parts]
+    for count, length in enumerate(lengths[1:], 2):
+        others = "argument 1" if count == 2 else f"arguments 1-{count - 1}"
+        said = f"zip() argument {count} is {{}} than {others}"
+        for differs, how in ((length < lengths[0], "shorter"), (length > lengths[0], "longer")):
+            if_(differs, functools.partial(_raise_in_arm, ValueError(said.format(how))))
+
+
+def _raise_in_arm(error: Exception) -> NoReturn:
+    if not _capturing().in_arm:
+        raise error
+    emit_raise(_capturing(), error)
+    raise Diverged
+
+
+# ---- itertools
+def _generated(polyfill: Callable[..., Any], kind: type, args: Any, kwargs: Any = MappingProxyType({})) -> Produced:
+    """A polyfill that yields, in the place of an iterator of Python's."""
+    capture = _capturing()
+    assert isinstance(polyfill, FunctionType)
+    turned = capture.conversion.turn_inside_out(polyfill)
+    assert turned is not None, f"{polyfill.__name__} is a generator"
+    inside_out, emit = turned
+    given = functools.partial(inside_out, *args, **kwargs)
+    return _STANDING_FOR[kind](
+        lambda takes: given(**{emit: takes}), lambda: capture.conversion.convert(polyfill)(*args, **kwargs)
+    )
+
+
+def _followed(function: Any) -> Callable[..., Any]:
+    """A function of `itertools`: its polyfill runs where only the run knows what is drawn from its arguments."""
+    kind = function if isinstance(function, type) else itertools.chain
+
+    def called(*args: Any, **kwargs: Any) -> Any:
+        if not any(map(_is_of_the_run, (*args, *kwargs.values()))):
+            return function(*args, **kwargs)
+        return _generated(POLYFILLS[function], kind, args, kwargs)
+
+    return called
+
+
+def _groupby(iterable: Any, key: Any = None) -> Any:
+    """``itertools.groupby``: Python draws a group when the code asks for it, the polyfill before."""
+
+    def quiet(value: Any) -> Any:
+        found = only_computed(_capturing(), lambda: call(key, value))
+        if found is MISSING:
+            hint = "Group in a loop of your own: if key(v) == last: group.append(v)."
+            raise refuse("SG206", "the key of itertools.groupby does more than compute", location=here(), hint=hint)
+        return found
+
+    if not any(map(_is_of_the_run, (iterable, key))):
+        return itertools.groupby(iterable, key)
+    return _generated(groupby, itertools.groupby, (iterable, None if key is None else quiet))
+
+
+def _is_of_the_run(given: Any) -> bool:
+    """Whether Python's own code would ask an argument, or what is in it, for what only the run knows."""
+    if is_exactly(given, (list, tuple)):
+        return lists.is_spread(given) or any(map(_is_of_the_run, given))
+    if isinstance(given, (FunctionType, Staged)):
+        return True
+    return _has_unknown_length(given)
+
+
+_STANDING_FOR: dict[type, type[Produced]] = {
+    kind: type(kind.__name__, (Produced,), {"__slots__": ()}, kind=kind)
+    for kind in (zip, GeneratorType, *(each for each in POLYFILLS if isinstance(each, type)))
+}
+
+
+@own_items.defined
+def _own_items(iterator: Any) -> Produced:
+    """The elements that an object's method ``__next__`` gives, where only the run knows how many these are."""
+    return _generated(items_by_method, GeneratorType, (iterator,))
+
+
+MEANINGS: dict[Any, Callable[..., Any]] = {
+    iter: _iter,
+    next: _next,
+    map: _map,
+    **{function: _followed(function) for function in POLYFILLS},
+    itertools.islice: _islice,
+    itertools.groupby: _groupby,
+}
+"""By Python's own functions."""
