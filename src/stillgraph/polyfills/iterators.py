@@ -203,6 +203,14 @@ def groupby(iterable: Any, key: Any = None) -> Any:
     group.clear()
 
 
+def numbered(iterable: Any, start: Any) -> Any:
+    """``enumerate``."""
+    place = start
+    for element in iterable:
+        yield (place, element)
+        place = place + 1
+
+
 def zipped(first: Any, *others: Any) -> Any:
     """``zip``: it draws from one after the other, and ends where one of them does."""
     iterators = [iter(each) for each in others]

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from stillgraph.core.diagnostics import refuse
+from stillgraph.core.lookup import is_exactly
 from stillgraph.operators.dispatch import if_exp
 from stillgraph.operators.elements.stand_ins import StandIn
 from stillgraph.trace.capture.session import session
@@ -39,7 +40,7 @@ class Indexed(StandIn):
     @property
     def is_fresh(self) -> bool:
         """Whether nothing has been drawn from it."""
-        return self.position is None or self.position.get() == 0
+        return self.position is None or (is_exactly(self.position.get(), (int,)) and self.position.get() == 0)
 
     @property
     def at_index(self) -> Any:
@@ -135,7 +136,9 @@ class Indexed(StandIn):
 
     def _left(self) -> int:
         """How many elements an iterator has left, as its length."""
-        return self.length() if self.is_fresh else self.refuse()  # type: ignore[attr-defined,no-any-return]  # as above
+        if self.is_fresh:
+            return self.length()  # type: ignore[attr-defined,no-any-return]  # as above
+        return max(self.length() - self.at_index, 0) if self.is_known else self.refuse()  # type: ignore[attr-defined]  # as above
 
     def __iter__(self) -> Iterator[Any]:
         return self if self.once else self.begin()

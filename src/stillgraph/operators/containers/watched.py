@@ -17,6 +17,7 @@ from stillgraph.operators.conditions.methods import method_of
 from stillgraph.operators.containers.iterables import as_sequence
 from stillgraph.operators.containers.sequences import Indexed, StagedEntries
 from stillgraph.operators.containers.table_methods import Items, Keys, Values
+from stillgraph.operators.dispatch import item
 from stillgraph.operators.elements import lists
 from stillgraph.trace.capture.session import Session, session
 from stillgraph.trace.code.signals import Diverged
@@ -266,9 +267,11 @@ def _watching(iterable: Any, kind: type[Watching]) -> Watching | None:
     keys = list(kind_of_container(container).__iter__(container))
     part = _part(iterable)
 
-    def read(index: int) -> Any:
+    def read(index: Any) -> Any:
         if part == "keys":
-            return keys[index]
+            return item(keys, index)
+        if isinstance(index, StagedNumber):
+            raise refuse_unknown("SG211", "only the run knows which entry of a dict comes next", container)
         value = _value(container, keys[index], index)
         return value if part == "values" else (keys[index], value)
 

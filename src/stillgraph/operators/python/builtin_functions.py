@@ -14,8 +14,8 @@ import torch
 from stillgraph.operators.objects.strings import format_, print_, repr_, str_
 from stillgraph.operators.python.classes import isinstance_, issubclass_, type_
 from stillgraph.operators.python.extremes import EXTREMES
-from stillgraph.operators.python.iteration import all_, any_, enumerate_, list_, reversed_, sum_, tuple_
-from stillgraph.operators.python.iterators import zip_
+from stillgraph.operators.python.iteration import all_, any_, list_, reversed_, sum_, tuple_
+from stillgraph.operators.python.iterators import enumerate_, zip_
 from stillgraph.operators.python.numbers import bool_, float_, index, int_, len_, math_, pow_, range_, round_
 
 MEANINGS: dict[Any, Callable[..., Any]] = {

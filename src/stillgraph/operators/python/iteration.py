@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import collections
-import operator
 from collections.abc import Iterable
 from typing import Any
 
@@ -11,7 +10,6 @@ import torch
 
 from stillgraph.core.lookup import class_member
 from stillgraph.operators.conditions.branches import if_, select
-from stillgraph.operators.conditions.methods import method_of
 from stillgraph.operators.conditions.truth import truth, truth_number
 from stillgraph.operators.consumers.consumers import known_or_list
 from stillgraph.operators.consumers.folding import fold
@@ -19,13 +17,13 @@ from stillgraph.operators.containers import sequences
 from stillgraph.operators.containers.drawing import items_of, listed
 from stillgraph.operators.containers.watched import run_over, watched_container
 from stillgraph.operators.control_flow.closing import before_stop
-from stillgraph.operators.control_flow.generators import Produced, enumerated, is_fresh
-from stillgraph.operators.dispatch import for_, own_items
+from stillgraph.operators.control_flow.generators import Produced
+from stillgraph.operators.dispatch import for_
 from stillgraph.operators.elements import lists
-from stillgraph.operators.python.numbers import capturing, index
+from stillgraph.operators.python.numbers import capturing
 from stillgraph.trace.heap.exits import BREAK, Exit
 from stillgraph.trace.values.entries import container_of
-from stillgraph.trace.values.numbers import StagedNumber, is_number
+from stillgraph.trace.values.numbers import is_number
 
 
 def is_unknown(value: Any) -> bool:
@@ -52,21 +50,6 @@ def take_over(parts: Iterable[Any]) -> bool:
     for each in iterators:
         each.hand_over()
     return True
-
-
-def enumerate_(iterable: Any, start: Any = 0) -> Any:
-    """``enumerate``."""
-    start = index(start)
-    if method_of(iterable, "__next__") is not None:
-        iterable = own_items(iterable)
-    if is_fresh(iterable):
-        return enumerated(iterable, start)
-    sequence = sequence_for(iterable)
-    if sequence is None or not take_over((sequence,)):
-        if isinstance(start, StagedNumber):
-            return ((operator.add(start, position), each) for position, each in enumerate(iterable))
-        return enumerate(iterable, start)
-    return sequences.Enumerated(sequence, start)
 
 
 def reversed_(value: Any, /) -> Any:

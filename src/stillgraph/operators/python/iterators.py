@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import itertools
+import operator
 from collections.abc import Callable
 from types import FunctionType, GeneratorType, MappingProxyType
 from typing import Any, NoReturn
@@ -17,15 +18,31 @@ from stillgraph.operators.consumers.consumers import first, is_looped_over, know
 from stillgraph.operators.containers.indexed import Indexed
 from stillgraph.operators.containers.iterables import as_sequence
 from stillgraph.operators.containers.ranges import Range, RangeIterator
-from stillgraph.operators.containers.sequences import ListIterator, Sliced, TextIterator, TupleIterator, Zipped
+from stillgraph.operators.containers.sequences import (
+    Enumerated,
+    ListIterator,
+    Sliced,
+    TextIterator,
+    TupleIterator,
+    Zipped,
+)
 from stillgraph.operators.containers.watched import iterated, run_over, watched_container
-from stillgraph.operators.control_flow.generators import Mapped, Produced, generator_of, is_fresh, mapped, strictly
+from stillgraph.operators.control_flow.generators import (
+    Mapped,
+    Produced,
+    enumerated,
+    generator_of,
+    is_fresh,
+    mapped,
+    strictly,
+)
 from stillgraph.operators.control_flow.trials import only_computed
 from stillgraph.operators.dispatch import call, own_items
 from stillgraph.operators.elements import lists
 from stillgraph.operators.elements.indices import as_index
 from stillgraph.operators.python.iteration import sequence_for, take_over
-from stillgraph.polyfills.iterators import POLYFILLS, groupby, items_by_method, next_by_method, zipped
+from stillgraph.operators.python.numbers import index
+from stillgraph.polyfills.iterators import POLYFILLS, groupby, items_by_method, next_by_method, numbered, zipped
 from stillgraph.trace.capture.session import Session, session
 from stillgraph.trace.code.frames import called, here
 from stillgraph.trace.code.signals import Diverged, Restart
@@ -125,7 +142,23 @@ def _capturing() -> Session:
     return capture
 
 
-# ---- zip
+# ---- enumerate and zip
+def enumerate_(iterable: Any, start: Any = 0) -> Any:
+    """``enumerate``."""
+    start = index(start)
+    if method_of(iterable, "__next__") is not None:
+        iterable = own_items(iterable)
+    if is_fresh(iterable):
+        return enumerated(iterable, start)
+    sequence = sequence_for(iterable)
+    if sequence is not None:
+        fresh = take_over((sequence,))
+        return Enumerated(sequence, start) if fresh else _generated(numbered, enumerate, (iterable, start))
+    if isinstance(start, StagedNumber):
+        return ((operator.add(start, position), each) for position, each in enumerate(iterable))
+    return enumerate(iterable, start)
+
+
 def zip_(*iterables: Any, strict: bool = False) -> Any:
     """``zip``."""
     unknown = any(map(_has_unknown_length, iterables))
@@ -230,7 +263,7 @@ def _is_of_the_run(given: Any) -> bool:
 
 _STANDING_FOR: dict[type, type[Produced]] = {
     kind: type(kind.__name__, (Produced,), {"__slots__": ()}, kind=kind)
-    for kind in (zip, GeneratorType, *(each for each in POLYFILLS if isinstance(each, type)))
+    for kind in (enumerate, zip, GeneratorType, *(each for each in POLYFILLS if isinstance(each, type)))
 }
 
 

@@ -8,7 +8,7 @@ from contextvars import copy_context
 from types import MappingProxyType
 from typing import Any
 
-from stillgraph.core.diagnostics import CaptureError, InitialisingCall, InternalError, StateLostError
+from stillgraph.core.diagnostics import CaptureError, InitialisingCall, InternalError, MisreadError, StateLostError
 from stillgraph.core.faults import is_own, unwinds
 from stillgraph.core.tracebacks import let_go
 from stillgraph.program.facts.conclusions import without_lasting_conclusions
@@ -68,7 +68,7 @@ def capture(
     differing = {source: frozenset(dims) for source, dims in open_sizes.items() if dims}
     knowledge = Knowledge(promote=set(changing), changing=set(changing), open_sizes=differing, **(lessons or {}))
     watch = watch or Watch()
-    cause: CaptureError | None = None  # why what the code writes could not be the run's
+    cause: CaptureError | None = None  # why arrays that the code fills could not be made by the run
     for _ in range(_MAX_ATTEMPTS):
         watch.begin()
         if not is_loaded():
@@ -93,9 +93,11 @@ def capture(
             if knowledge.assume_less():
                 let_go(error)
                 continue  # any error may come of what code that is not rewritten does with such numbers
+            arrays = knowledge.arrays
             if knowledge.give_up():
                 let_go(error)
-                cause = cause or (error if isinstance(error, CaptureError) else None)
+                if arrays and isinstance(error, CaptureError) and not isinstance(error, MisreadError):
+                    cause = error
                 continue
             if not is_own(error):
                 let_go(error)

@@ -175,8 +175,10 @@ def require_alike(
             raise refuse("SG310", message, location=here(), hint=counterpart(real))
 
 
-_OF_NO_VALUES = frozenset({"empty_like", "argsort", "argpartition", "lexsort", "svd", "qr", "eig", "eigh"})
-"""Functions whose values are left open: of no values, in the order of equal ones, or up to signs."""
+_OF_NO_VALUES = frozenset({"empty_like", "argsort", "argpartition", "lexsort", "svd", "qr", "eig", "eigh", "interp"})
+"""Functions whose values are left open: of no values, in the order of equal ones, up to signs, or between places that
+are in no order, as those of the samples.
+"""
 
 
 def _sample(shape: tuple[int, ...], dtype: str) -> Any:
