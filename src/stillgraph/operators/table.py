@@ -11,7 +11,7 @@ from stillgraph.operators.calls.calls import call
 from stillgraph.operators.conditions.branches import continue_, if_, if_exp, result_of, return_
 from stillgraph.operators.consumers import patterns
 from stillgraph.operators.consumers.comprehensions import dict_of, list_of, set_of
-from stillgraph.operators.consumers.consumers import dict_display, displayed, drawn_all, set_display
+from stillgraph.operators.consumers.displays import dict_display, displayed, drawn_all, set_display
 from stillgraph.operators.consumers.unpacking import unpack
 from stillgraph.operators.containers.drawing import items
 from stillgraph.operators.control_flow.contexts import context, with_

@@ -10,7 +10,7 @@ from stillgraph.bytecode.machine.frame import NULL, Frame, Handler
 from stillgraph.operators.calls.arguments import keywords, received
 from stillgraph.operators.calls.binding import NamedAs, is_iterable
 from stillgraph.operators.calls.calls import call
-from stillgraph.operators.consumers.consumers import dict_display, set_display
+from stillgraph.operators.consumers.displays import dict_display, set_display
 from stillgraph.operators.consumers.patterns import is_mapping, is_sequence, length, parts_of, values_of
 from stillgraph.operators.consumers.unpacking import unpack
 from stillgraph.operators.objects.stores import set_item

@@ -16,7 +16,7 @@ from stillgraph.bytecode.machine.parcels import read
 from stillgraph.core.lookup import is_exactly
 from stillgraph.operators.calls.arguments import keywords
 from stillgraph.operators.calls.calls import call
-from stillgraph.operators.consumers.consumers import displayed
+from stillgraph.operators.consumers.displays import displayed
 from stillgraph.operators.objects.variables import evaluated, require_set
 from stillgraph.trace.capture.session import session
 from stillgraph.trace.heap.places import MISSING

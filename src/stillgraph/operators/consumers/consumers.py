@@ -97,26 +97,6 @@ def known_or_list(iterable: Any, draw: Callable[[Any], Any] = drawn) -> Any:
     return list_of(sequence, lambda item: item)
 
 
-def drawn_all(iterable: Any) -> Any:
-    """What a display of a set takes behind a star."""
-    return iterable if session() is None else known_or_list(iterable)
-
-
-def displayed(iterable: Any) -> Any:
-    """What a display or a call takes behind a star: as for a function that makes a list of it."""
-    return iterable if session() is None else known_or_list(iterable, listed)
-
-
-def set_display(*elements: Any) -> Any:
-    """``{a, b}``."""
-    return call(set, elements)
-
-
-def dict_display(*pairs: tuple[Any, Any]) -> Any:
-    """``{k: v}``."""
-    return call(dict, list(pairs))
-
-
 def join(method: Any, iterable: Any) -> Any:
     """``method(iterable)``, where that is ``join`` of a text."""
     parts = list(known_or_list(iterable, listed))

@@ -138,7 +138,8 @@ class Indexed(StandIn):
         """How many elements an iterator has left, as its length."""
         if self.is_fresh:
             return self.length()  # type: ignore[attr-defined,no-any-return]  # as above
-        return max(self.length() - self.at_index, 0) if self.is_known else self.refuse()  # type: ignore[attr-defined]  # as above
+        left = self.length() - self.at_index if self.is_known else self.refuse()  # type: ignore[attr-defined]  # as above
+        return max(left, 0)  # type: ignore[no-any-return]  # of Any
 
     def __iter__(self) -> Iterator[Any]:
         return self if self.once else self.begin()

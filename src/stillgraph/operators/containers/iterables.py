@@ -9,8 +9,9 @@ import torch
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.core.lookup import class_member, is_exactly
+from stillgraph.operators.containers.indexed import Indexed
 from stillgraph.operators.containers.ranges import Range
-from stillgraph.operators.containers.sequences import Indexed, Listed, StagedArrayRows, StagedEntries, StagedRows
+from stillgraph.operators.containers.sequences import Listed, StagedArrayRows, StagedEntries, StagedRows
 from stillgraph.operators.containers.table_methods import Keys
 from stillgraph.operators.elements import lists
 from stillgraph.trace.capture.session import session

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any, NoReturn, cast
 
 from stillgraph.core.diagnostics import refuse
-from stillgraph.operators.containers.sequences import Indexed
+from stillgraph.operators.containers.indexed import Indexed
 from stillgraph.operators.dispatch import and_, eq, if_exp, not_, or_
 from stillgraph.trace.capture.session import Session, session
 from stillgraph.trace.code.frames import here

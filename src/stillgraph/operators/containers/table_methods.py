@@ -7,7 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 from stillgraph.core.diagnostics import refuse
-from stillgraph.operators.containers.sequences import Indexed, Listed, Zipped
+from stillgraph.operators.containers.indexed import Indexed
+from stillgraph.operators.containers.sequences import Listed, Zipped
 from stillgraph.operators.containers.tables import (
     among,
     as_table,

@@ -14,8 +14,9 @@ from typing import Any, NoReturn
 from stillgraph.core.lookup import is_exactly
 from stillgraph.core.parcel import Parcel
 from stillgraph.operators.conditions.methods import method_of
+from stillgraph.operators.containers.indexed import Indexed
 from stillgraph.operators.containers.iterables import as_sequence
-from stillgraph.operators.containers.sequences import Indexed, StagedEntries
+from stillgraph.operators.containers.sequences import StagedEntries
 from stillgraph.operators.containers.table_methods import Items, Keys, Values
 from stillgraph.operators.dispatch import item
 from stillgraph.operators.elements import lists

@@ -15,6 +15,7 @@ from stillgraph.operators.consumers.consumers import known_or_list
 from stillgraph.operators.consumers.folding import fold
 from stillgraph.operators.containers import sequences
 from stillgraph.operators.containers.drawing import items_of, listed
+from stillgraph.operators.containers.indexed import Indexed
 from stillgraph.operators.containers.watched import run_over, watched_container
 from stillgraph.operators.control_flow.closing import before_stop
 from stillgraph.operators.control_flow.generators import Produced
@@ -34,7 +35,7 @@ def is_unknown(value: Any) -> bool:
 def sequence_for(value: Any) -> Any:
     """A sequence if running over ``value`` could have to be staged."""
     if (
-        isinstance(value, (torch.Tensor, sequences.Indexed, range))
+        isinstance(value, (torch.Tensor, Indexed, range))
         or is_unknown(value)
         or (isinstance(value, (list, tuple)) and value and all(is_number(v) for v in value))
     ):
@@ -55,7 +56,7 @@ def take_over(parts: Iterable[Any]) -> bool:
 def reversed_(value: Any, /) -> Any:
     """``reversed``."""
     sequence = run_over(value) if isinstance(watched_container(value), _REVERSIBLE) else sequence_for(value)
-    if isinstance(value, sequences.Indexed) and value.once:
+    if isinstance(value, Indexed) and value.once:
         raise TypeError(f"'{type(value).__name__}' object is not reversible")
     if isinstance(value, torch.Tensor):
         return sequences.StagedRows(value.flip(0))

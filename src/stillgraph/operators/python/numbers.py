@@ -15,7 +15,7 @@ from stillgraph.core.lookup import is_exactly, of_class
 from stillgraph.operators.conditions.methods import method_of
 from stillgraph.operators.conditions.one_element import require_one_element
 from stillgraph.operators.conditions.truth import tensor_of, truth_number
-from stillgraph.operators.containers import sequences
+from stillgraph.operators.containers.indexed import Indexed
 from stillgraph.operators.containers.ranges import Range
 from stillgraph.operators.dispatch import asked
 from stillgraph.operators.elements import lists
@@ -140,7 +140,7 @@ def len_(value: Any, /) -> Any:
         if not shape:
             raise TypeError("len() of a 0-d tensor")
         return shape[0]
-    if isinstance(value, sequences.Indexed):
+    if isinstance(value, Indexed):
         if value.once:
             raise TypeError(f"object of type '{type(value).__name__}' has no len()")
         return value.length()  # type: ignore[attr-defined]  # each of them has it

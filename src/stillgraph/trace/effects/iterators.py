@@ -33,7 +33,8 @@ _MOST = 1000  # objects that are looked at: an iterator leads to few others
 _VIEWS: tuple[Iterable[Any], ...] = ([], (), range(0), {}.keys(), {}.values(), {}.items())
 _MADE_OF_ARGUMENTS = (enumerate, zip, map, filter, reversed, *(type(iter(each)) for each in _VIEWS))
 
-_BY_POSITION = tuple(type(iter(each)) for each in ([], (), range(0), ""))
+_KNOWN: tuple[Iterable[Any], ...] = ([], (), range(0), "")
+_BY_POSITION = tuple(type(iter(each)) for each in _KNOWN)
 
 
 class Fresh:
