@@ -1,0 +1,340 @@
+"""Iterators over lists of which only the run knows the length, or that only some paths advance."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import itertools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+import stillgraph as sg
+
+CALLS = [torch.tensor(values) for values in ([1.0, 2.0, -1.0, 3.0], [-1.0, 2.0, -1.0, -3.0], [4.0, 2.0, 1.0, 3.0])]
+
+
+def positive(x: Tensor) -> list[float]:
+    """A list whose length only the run knows."""
+    found = []
+    for value in x.tolist():
+        if value > 0:
+            found.append(value)
+    return found
+
+
+def seen(function: Callable[[Tensor], Any], x: Tensor) -> Any:
+    """What a call gives, or raises, and prints."""
+    with contextlib.redirect_stdout(io.StringIO()) as text:
+        try:
+            result = repr(function(x.clone()))
+        except Exception as error:
+            result = repr(error)
+    return result, text.getvalue()
+
+
+def agree(function: Callable[[Tensor], Any]) -> None:
+    """One program does what eager PyTorch does."""
+    static = sg.to_static(function, backend="eager", full_graph=True)
+    for x in CALLS:
+        assert seen(static, x) == seen(function, x)
+    assert len(static.programs) == 1
+
+
+# ---- iter and next
+def first_and_second(x: Tensor) -> Any:
+    it = iter(positive(x))
+    return next(it) + next(it, 0.0)
+
+
+def largest(x: Tensor) -> Any:
+    it = iter(positive(x))
+    best = next(it)
+    for value in it:
+        best = max(best, value)
+    return best
+
+
+def advanced_in_an_arm(x: Tensor) -> Any:
+    it = iter(positive(x))
+    total = next(it, 0.0)
+    if x.sum() > 0:
+        total = total * 10 + next(it, -5.0)
+    return total, list(it)
+
+
+def until_none(x: Tensor) -> Any:
+    it, total = iter(positive(x)), 0.0
+    value = next(it, None)
+    while value is not None:
+        total = total * 2 + value
+        value = next(it, None)
+    return total
+
+
+def until_it_stops(x: Tensor) -> Any:
+    it, total = iter(positive(x)), 0.0
+    try:
+        while True:
+            total += next(it)
+    except StopIteration:
+        return total
+
+
+def skipping(x: Tensor) -> Any:
+    it, kept = iter(positive(x)), []
+    for value in it:
+        kept.append(value)
+        if value > 1:
+            next(it, None)
+    return kept
+
+
+def the_rest_behind_a_break(x: Tensor) -> Any:
+    it, total = iter(positive(x)), 0.0
+    for value in it:
+        if value > 1:
+            break
+        total += value
+    return total, sum(it)
+
+
+def exhausted_before_the_list_grows(x: Tensor) -> Any:
+    values, count = positive(x), 0
+    it = iter(values)
+    for value in it:
+        count = count + 1
+        if count < 5:
+            values.append(value)
+    values.append(0.0)
+    return values, list(it)
+
+
+def of_a_range(x: Tensor) -> Any:
+    it, total = iter(range(int(x.abs().sum()))), 0
+    for i in it:
+        if i > 2:
+            break
+        total += i
+    return total, list(it)
+
+
+def of_an_enumeration(x: Tensor) -> Any:
+    it = enumerate(positive(x), 1)
+    first = next(it)
+    return first, [i * value for i, value in it], [i for i, _ in enumerate(it)]
+
+
+def backwards(x: Tensor) -> Any:
+    it = reversed(positive(x))
+    return next(it), list(it)
+
+
+def in_pairs(x: Tensor) -> Any:
+    it = iter(positive(x))
+    return [a * b for a, b in zip(it, it)]
+
+
+def in_batches(x: Tensor) -> Any:
+    it, sums = iter(positive(x)), []
+    while True:
+        batch = list(itertools.islice(it, 2))
+        if not batch:
+            return sums
+        sums.append(sum(batch))
+
+
+# ---- over known values
+def known_in_an_arm(x: Tensor) -> Any:
+    it = iter(x.tolist())
+    total = next(it)
+    if total > 0:
+        total = total + next(it)
+    return total, list(it)
+
+
+def parsed(x: Tensor) -> Any:
+    tokens, found = iter([3.0, 1.0, 2.0, 4.0, 5.0]), []
+    token = next(tokens, None)
+    while token is not None:
+        if token > float(x[0]):
+            found.append(token + next(tokens, 0.0))
+        else:
+            found.append(token)
+        token = next(tokens, None)
+    return found
+
+
+def of_functions(x: Tensor) -> Any:
+    it = iter([torch.sin, torch.cos, torch.tan])
+    y = next(it)(x)
+    if y.sum() > 0:
+        y = next(it)(y)
+    return [function(y) for function in it]
+
+
+def of_a_text(x: Tensor) -> Any:
+    it = iter("abc")
+    text = next(it)
+    if x.sum() > 0:
+        text += next(it)
+    return text + "".join(it)
+
+
+# ---- the user's own
+class Each:
+    """The elements of a list, one by one."""
+
+    def __init__(self, values: list[float]) -> None:
+        self.values, self.count = values, 0
+
+    def __iter__(self) -> Each:
+        return self
+
+    def __next__(self) -> float:
+        if self.count == len(self.values):
+            raise StopIteration
+        self.count += 1
+        return self.values[self.count - 1]
+
+
+class Handing:
+    """An iterable that hands out an iterator of Python's."""
+
+    def __init__(self, values: list[float]) -> None:
+        self.values = values
+
+    def __iter__(self) -> Iterator[float]:
+        print("iter")
+        return iter(self.values)
+
+
+def summed_by_an_object(x: Tensor) -> Any:
+    each, total = Each(positive(x)), 0.0
+    for value in each:
+        total = total * 2 + value
+    return total, each.count
+
+
+def next_of_an_object(x: Tensor) -> Any:
+    each = Each(positive(x))
+    return next(each, -1.0), next(each, -1.0), [*each], each.count
+
+
+def advanced_by_the_body(x: Tensor) -> Any:
+    each, found = Each(positive(x)), []
+    for value in each:
+        found.append(value)
+        if value > 1:
+            found.append(next(each, -1.0))
+    return found
+
+
+def objects_zipped(x: Tensor) -> Any:
+    return list(zip(Each(positive(x)), Each(x.tolist()))), dict(enumerate(Each(positive(x))))
+
+
+def objects_consumed(x: Tensor) -> Any:
+    values = positive(x)
+    first, *others = Each(values)
+    return max(Each(values)), sorted(Each(values)), 2.0 in Each(values), first, others, [*Each(values), 0.5]
+
+
+def objects_in_objects(x: Tensor) -> Any:
+    return [(a, b) for a in Each(positive(x)) for b in Each(positive(x))], any(v > 2 for v in Each(positive(x)))
+
+
+def handed_out(x: Tensor) -> Any:
+    values = positive(x)
+    return [v * 2 for v in Handing(values)], sum(Handing(values)), list(zip(Handing(values), Handing(values)))
+
+
+# ---- in branches
+def summed_in_an_arm(x: Tensor) -> Any:
+    if x.sum() > 0:
+        return sum([x, x * 2]), max([x[0], x[1]]), sum({2: x}, 0.5)
+    return sum(x.tolist(), 0.5)
+
+
+ONE_PROGRAM: list[Callable[[Tensor], Any]] = [
+    *(first_and_second, largest, advanced_in_an_arm, until_none, until_it_stops, skipping, the_rest_behind_a_break),
+    *(exhausted_before_the_list_grows, of_a_range, of_an_enumeration, backwards, in_pairs, in_batches),
+    *(known_in_an_arm, parsed, of_functions, of_a_text, summed_by_an_object, next_of_an_object, advanced_by_the_body),
+    *(objects_zipped, objects_consumed, objects_in_objects, handed_out, summed_in_an_arm),
+]
+
+
+@pytest.mark.parametrize("function", ONE_PROGRAM)
+def test_as_in_eager(function: Callable[[Tensor], Any]) -> None:
+    agree(function)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("function", ONE_PROGRAM)
+def test_in_segments(function: Callable[[Tensor], Any]) -> None:
+    static = sg.to_static(function, backend="eager", full_graph=False)
+    for x in CALLS:
+        assert seen(static, x) == seen(function, x)
+
+
+# ---- generators that Python draws from: no element is all those of a list
+def each_of(values: Any) -> Iterator[Any]:
+    for value in values:  # noqa: UP028 -- it is about the loop
+        yield value
+
+
+def delegated(values: Any) -> Iterator[Any]:
+    yield from values
+
+
+def zipped_first(x: Tensor) -> Any:
+    return list(zip(each_of(positive(x)), [5, 6, 7, 8])), list(zip(delegated(positive(x)), "abcd"))
+
+
+def zipped_expression(x: Tensor) -> Any:
+    return list(zip((value * 2 for value in positive(x) if value < 3), [5, 6, 7, 8]))
+
+
+def mapped_with(x: Tensor) -> Any:
+    return list(map(lambda a, b: a * b, each_of(positive(x)), [1, 2, 3, 4]))
+
+
+def taken_apart(x: Tensor) -> Any:
+    first, *others = delegated(positive(x))
+    return first, others
+
+
+@pytest.mark.parametrize("function", [zipped_first, zipped_expression, mapped_with, taken_apart])
+def test_a_generator(function: Callable[[Tensor], Any]) -> None:
+    agree(function)
+
+
+def drawn_twice(x: Tensor) -> Any:
+    values = each_of(positive(x))
+    return next(values), next(values, 0.0)
+
+
+def drawn_from_a_nested_expression(x: Tensor) -> Any:
+    return list(zip((value for _ in (1, 2) for value in positive(x)), [5, 6, 7, 8]))
+
+
+def zipped_second(x: Tensor) -> Any:
+    return list(zip([5, 6, 7, 8], each_of(positive(x))))
+
+
+@pytest.mark.parametrize("function", [drawn_twice, zipped_second])
+def test_what_only_python_could_draw_from(function: Callable[[Tensor], Any]) -> None:
+    with pytest.raises(sg.CaptureError) as caught:
+        sg.to_static(function, backend="eager", full_graph=True)(CALLS[0])
+    assert caught.value.reason.code in ("SG206", "SG305")
+
+
+def test_a_nested_expression_is_refused_or_right() -> None:
+    """Through bytecode it is drawn from, through source it is Python's."""
+    static = sg.to_static(drawn_from_a_nested_expression, backend="eager", full_graph=True)
+    with contextlib.suppress(sg.CaptureError):
+        for x in CALLS:
+            assert static(x) == drawn_from_a_nested_expression(x)
