@@ -191,8 +191,6 @@ def ask_which_object(capture: Session, compared: Any) -> None:
 # ---- changing
 def set_at(capture: Session, target: Any, index: Any, value: Any) -> None:
     """``target[index] = value``."""
-    if isinstance(index, slice):
-        raise refuse_unknown("SG210", "a slice of a list of unknown length is assigned", target)
     if isinstance(target, deque):
         _require_place(capture, target, index)
     capture.before_risk()

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from stillgraph.core.diagnostics import refuse
-from stillgraph.core.lookup import of_class
+from stillgraph.core.lookup import is_exactly, of_class
 from stillgraph.operators.containers import entries, tables
 from stillgraph.operators.containers.drawing import listed
 from stillgraph.operators.dispatch import call, known_or_list
@@ -18,6 +18,7 @@ from stillgraph.operators.elements import lists
 from stillgraph.operators.elements.indices import as_index, in_tensor
 from stillgraph.operators.objects.array_items import set_array_item
 from stillgraph.operators.objects.changes import CONTAINERS, change, note_contents
+from stillgraph.polyfills.lists import set_slice
 from stillgraph.program.sources import item_of
 from stillgraph.trace.capture.session import Session, session
 from stillgraph.trace.code.frames import here
@@ -140,6 +141,8 @@ def _set_unknown(target: Any, key: Any, value: Any) -> bool:
     key = as_index(capture, key)
     if isinstance(key, slice) and (key.start, key.stop, key.step) == (None, None, None):
         return False  # nothing is left of what was there
+    if isinstance(key, slice) and isinstance(target, list):
+        return _set_slice(target, key, value)
     if lists.is_spread(target):
         lists.set_at(capture, target, key, value)
         return True
@@ -147,6 +150,18 @@ def _set_unknown(target: Any, key: Any, value: Any) -> bool:
         lists.set_known(capture, target, key, value)
         return True
     return False
+
+
+def _set_slice(target: list[Any], key: slice, value: Any) -> bool:
+    """As `_set_unknown`, for a slice."""
+    bounds = (key.start, key.stop, key.step)
+    if not lists.is_spread(target) and not any(isinstance(each, StagedNumber) for each in bounds):
+        return False
+    if key.step is not None and (not is_exactly(key.step, (int,)) or key.step != 1):
+        message = "a slice with a step is assigned, of a list or with bounds that only the run knows"
+        raise refuse("SG210", message, location=here(), hint="Assign the elements one by one, in a loop.")
+    call(set_slice, target, key.start, key.stop, value)
+    return True
 
 
 def del_item(target: Any, key: Any) -> None:

@@ -6,7 +6,7 @@ import inspect
 import math
 import operator
 from collections.abc import Callable
-from types import GeneratorType
+from types import BuiltinFunctionType, GeneratorType
 from typing import Any
 
 import torch
@@ -17,6 +17,8 @@ from stillgraph.operators.python.extremes import EXTREMES
 from stillgraph.operators.python.iteration import all_, any_, list_, reversed_, sum_, tuple_
 from stillgraph.operators.python.iterators import enumerate_, zip_
 from stillgraph.operators.python.numbers import bool_, float_, index, int_, len_, math_, pow_, range_, round_
+
+_OF_NUMBERS = [each for each in vars(math).values() if isinstance(each, BuiltinFunctionType) and each is not math.prod]
 
 MEANINGS: dict[Any, Callable[..., Any]] = {
     int: int_,
@@ -46,6 +48,6 @@ MEANINGS: dict[Any, Callable[..., Any]] = {
     round: round_,
     operator.index: index,
     operator.truth: lambda value, /: bool_(value),
-    **{getattr(math, name): math_(getattr(math, name)) for name in dir(math) if callable(getattr(math, name))},
+    **{function: math_(function) for function in _OF_NUMBERS},
 }
 """What a call of one of Python's own functions means in a capture."""

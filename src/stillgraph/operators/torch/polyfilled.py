@@ -18,6 +18,7 @@ from stillgraph.operators.objects.changes import CONTAINERS, note_contents
 from stillgraph.polyfills.checks import POLYFILLS as CHECKS
 from stillgraph.polyfills.counting import POLYFILLS as COUNTING
 from stillgraph.polyfills.given import length_hint
+from stillgraph.polyfills.lists import POLYFILLS as LISTS
 from stillgraph.polyfills.ordered import POLYFILLS as ORDERED
 from stillgraph.polyfills.ordered import merge
 from stillgraph.polyfills.padding import POLYFILLS as PADDING
@@ -95,7 +96,7 @@ MEANINGS: dict[Any, Callable[..., Any]] = {
     **{function: _followed(polyfill) for function, polyfill in CHECKS.items()},
     **{
         function: _followed_unless_plain(function, polyfill)
-        for table in (COUNTING, ORDERED, SHAPES)
+        for table in (COUNTING, LISTS, ORDERED, SHAPES)
         for function, polyfill in table.items()
     },
     **{function: _followed_if_of_any_length(function, polyfill) for function, polyfill in PADDING.items()},
