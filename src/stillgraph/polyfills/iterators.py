@@ -105,16 +105,6 @@ def starmap(function: Any, iterable: Any, /) -> Any:
         yield function(*arguments)
 
 
-def cycle(iterable: Any, /) -> Any:
-    """``itertools.cycle``."""
-    kept: Any = []
-    for element in iterable:
-        yield element
-        kept.append(element)
-    while len(kept) > 0:
-        yield from kept
-
-
 def repeat(object: Any, times: Any) -> Any:
     """``itertools.repeat`` of a number of times that only the run knows."""
     for _ in range(times):
@@ -164,9 +154,10 @@ def _combinations(pool: Any, start: Any, count: Any, step: Any) -> Any:
                 yield (pool[place], *rest)
 
 
-def permutations(iterable: Any, r: Any) -> Any:
+def permutations(iterable: Any, r: Any = None) -> Any:
     """``itertools.permutations`` of ``r`` elements, which the capture knows."""
-    yield from _permutations(tuple(iterable), (), r)
+    pool = tuple(iterable)
+    yield from _permutations(pool, (), len(pool) if r is None else r)
 
 
 def _permutations(pool: Any, used: Any, count: Any) -> Any:
@@ -251,7 +242,6 @@ POLYFILLS: dict[Any, Callable[..., Any]] = {
     itertools.dropwhile: dropwhile,
     itertools.filterfalse: filterfalse,
     itertools.starmap: starmap,
-    itertools.cycle: cycle,
     itertools.repeat: repeat,
     itertools.zip_longest: zip_longest,
     itertools.product: product,

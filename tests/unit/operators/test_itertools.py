@@ -99,9 +99,27 @@ def grouped(x: Tensor) -> Any:
     return groups
 
 
+def of_known_lists(x: Tensor) -> Any:
+    """Python's own, which can be drawn from one by one."""
+    pairs, chain = itertools.product(x.tolist(), [1, 2]), itertools.chain(x.tolist(), [1])
+    return next(pairs), next(pairs), next(chain), [*pairs], [*chain], [*itertools.permutations(x.tolist())][:5]
+
+
+def drawn_at_once(x: Tensor) -> Any:
+    values = positive(x)
+    pairs = itertools.product(values, [1.0])
+    values.append(5.0)
+    return list(pairs), values
+
+
+def endless(x: Tensor) -> Any:
+    scaled = [a * b for a, b in zip(itertools.repeat(x[0].item()), x.tolist())]
+    return scaled, list(zip(itertools.count(), positive(x))), list(zip(positive(x), itertools.count(1)))
+
+
 ONE_PROGRAM = [
     *(chained, accumulated, cut, cut_while_it_grows, neighbours, selected, while_they_last, the_rest, spread_out),
-    *(repeated, longest, combined, collapsed, grouped),
+    *(repeated, longest, combined, collapsed, grouped, of_known_lists, drawn_at_once, endless),
 ]
 
 

@@ -7,7 +7,7 @@ import functools
 import itertools
 import operator
 from collections.abc import Callable
-from types import FunctionType, GeneratorType, MappingProxyType
+from types import BuiltinFunctionType, FunctionType, GeneratorType, MappingProxyType
 from typing import Any, NoReturn
 
 from stillgraph.core.diagnostics import CaptureError, Refusal, refuse
@@ -42,7 +42,16 @@ from stillgraph.operators.elements import lists
 from stillgraph.operators.elements.indices import as_index
 from stillgraph.operators.python.iteration import sequence_for, take_over
 from stillgraph.operators.python.numbers import index
-from stillgraph.polyfills.iterators import POLYFILLS, groupby, items_by_method, next_by_method, numbered, zipped
+from stillgraph.polyfills.iterators import (
+    POLYFILLS,
+    groupby,
+    items_by_method,
+    next_by_method,
+    numbered,
+    repeat,
+    zip_longest,
+    zipped,
+)
 from stillgraph.trace.capture.session import Session, session
 from stillgraph.trace.code.frames import called, here
 from stillgraph.trace.code.signals import Diverged, Restart
@@ -64,7 +73,7 @@ def _iter(*args: Any) -> Any:
 def _map(function: Any, *iterables: Any) -> Any:
     if len(iterables) == 1 and is_fresh(iterables[0]):
         return mapped(functools.partial(_call_ending, function), iterables[0])
-    if any((is_fresh(each)) or _has_unknown_length(each) for each in iterables):
+    if any(map(_has_unknown_length, iterables)):
         if len(iterables) == 1:
             return generator_of(iterables[0], functools.partial(_call_ending, function), made=Mapped)
         return generator_of(zip_(*iterables), lambda items: _call_ending(function, *items), made=Mapped)
@@ -225,16 +234,56 @@ def _generated(polyfill: Callable[..., Any], kind: type, args: Any, kwargs: Any 
     )
 
 
-def _followed(function: Any) -> Callable[..., Any]:
-    """A function of `itertools`: its polyfill runs where only the run knows what is drawn from its arguments."""
+def _followed(function: Any, is_drawn_at_once: bool = False, asks: bool = False) -> Callable[..., Any]:
+    """A function of `itertools`: its polyfill runs where only the run knows how much is drawn from its arguments.
+
+    Args:
+        function: the function.
+        is_drawn_at_once: whether it draws all from its first argument, or if that is one of many from all, when called.
+        asks: whether Python would ask elements for what only the run knows, or call a function with them.
+    """
     kind = function if isinstance(function, type) else itertools.chain
+    is_of_run = _is_of_the_run if asks else _is_or_holds_unknown
 
     def called(*args: Any, **kwargs: Any) -> Any:
-        if not any(map(_is_of_the_run, (*args, *kwargs.values()))):
+        if not any(map(is_of_run, (*args, *kwargs.values()))):
             return function(*args, **kwargs)
+        if is_drawn_at_once:
+            count = len(args) if function is itertools.product else 1
+            args = (*(call(tuple, each) for each in args[:count]), *args[count:])
         return _generated(POLYFILLS[function], kind, args, kwargs)
 
     return called
+
+
+def _is_or_holds_unknown(given: Any) -> bool:
+    """Whether only the run knows how much can be drawn from an argument, or from what it holds."""
+    if is_exactly(given, (list, tuple)):
+        return lists.is_spread(given) or any(map(_has_unknown_length, given))
+    return _has_unknown_length(given)
+
+
+def _is_of_the_run(given: Any) -> bool:
+    """Whether Python's own code would ask an argument, or what is in it, for what only the run knows."""
+    if is_exactly(given, (list, tuple)):
+        return lists.is_spread(given) or any(map(_is_of_the_run, given))
+    return isinstance(given, (FunctionType, BuiltinFunctionType, Staged)) or _has_unknown_length(given)
+
+
+def _repeat(object: Any, *times: Any, **named: Any) -> Any:
+    given = [*times, *named.values()]
+    if not any(isinstance(each, StagedNumber) for each in given):
+        return itertools.repeat(object, *times, **named)
+    return _generated(repeat, itertools.repeat, (object, *given))
+
+
+def _zip_longest(*iterables: Any, fillvalue: Any = None) -> Any:
+    if not any(map(_has_unknown_length, iterables)):
+        return itertools.zip_longest(*iterables, fillvalue=fillvalue)
+    if not all(is_exactly(each, (list, tuple)) for each in iterables):
+        message = "itertools.zip_longest draws from a list of unknown length and from what has no length"
+        raise refuse("SG206", message, location=here(), hint="Make lists of these first, with list(...).")
+    return _generated(zip_longest, itertools.zip_longest, iterables, {"fillvalue": fillvalue})
 
 
 def _groupby(iterable: Any, key: Any = None) -> Any:
@@ -252,19 +301,20 @@ def _groupby(iterable: Any, key: Any = None) -> Any:
     return _generated(groupby, itertools.groupby, (iterable, None if key is None else quiet))
 
 
-def _is_of_the_run(given: Any) -> bool:
-    """Whether Python's own code would ask an argument, or what is in it, for what only the run knows."""
-    if is_exactly(given, (list, tuple)):
-        return lists.is_spread(given) or any(map(_is_of_the_run, given))
-    if isinstance(given, (FunctionType, Staged)):
-        return True
-    return _has_unknown_length(given)
-
-
 _STANDING_FOR: dict[type, type[Produced]] = {
     kind: type(kind.__name__, (Produced,), {"__slots__": ()}, kind=kind)
     for kind in (enumerate, zip, GeneratorType, *(each for each in POLYFILLS if isinstance(each, type)))
 }
+
+
+_ASKING = (
+    *(itertools.takewhile, itertools.dropwhile, itertools.filterfalse, itertools.compress),
+    *(itertools.accumulate, itertools.starmap),
+)
+_DRAWING_AT_ONCE = (
+    *(itertools.product, itertools.combinations, itertools.combinations_with_replacement),
+    itertools.permutations,
+)
 
 
 @own_items.defined
@@ -278,7 +328,11 @@ MEANINGS: dict[Any, Callable[..., Any]] = {
     next: _next,
     map: _map,
     **{function: _followed(function) for function in POLYFILLS},
+    **{function: _followed(function, asks=True) for function in _ASKING},
+    **{function: _followed(function, is_drawn_at_once=True) for function in _DRAWING_AT_ONCE},
     itertools.islice: _islice,
     itertools.groupby: _groupby,
+    itertools.repeat: _repeat,
+    itertools.zip_longest: _zip_longest,
 }
 """By Python's own functions."""
