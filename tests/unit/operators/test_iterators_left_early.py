@@ -220,7 +220,7 @@ def ending_in_the_run(x: Tensor) -> Any:
 
 REFUSED: list[Callable[[Tensor], Any]] = [
     *(of_a_tensor, of_modules, behind_another, copied, of_enumerate_in_zip, with_a_finally, writing_a_variable),
-    *(by_a_method_of_a_list, asked_for_its_length),
+    asked_for_its_length,
 ]
 
 
@@ -302,7 +302,7 @@ ONE_PROGRAM: list[Callable[[Tensor], Any]] = [
     *(of_a_function, by_a_filter, by_a_filter_that_prints, of_an_object, of_an_object_by_any, the_witness),
     *(the_last_binding, the_last_closure, zipped_with_itself, made_in_the_header, of_a_list, of_a_text, of_a_dict),
     *(of_zip_twice, of_enumerate, of_a_long_one, in_an_arm, by_any, by_all, zipped_object),
-    *(ending_in_the_run, writing_a_variable_in_any),
+    *(ending_in_the_run, writing_a_variable_in_any, by_a_method_of_a_list),
 ]
 
 UP = torch.tensor([1.0, 2.0, 3.0])

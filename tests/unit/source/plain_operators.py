@@ -247,7 +247,7 @@ OPERATORS: dict[str, object] = {
     "eq": operator.eq, "ne": operator.ne, "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge,
     "keywords": lambda given: given, "received": lambda given: given,
     "stopping": lambda function: function, "calling": lambda function: function,
-    "unpack": unpack, "drawn": lambda values: values, "listed": lambda values: values,
+    "unpack": unpack, "drawn": lambda values: values, "items": iter, "listed": lambda values: values,
     "is_sequence": tried("[*_]"), "is_mapping": tried("{}"), "length": len, "elements_of": elements_of,
     "values_of": values_of, "parts_of": parts_of,
     "others_of": lambda subject, keys: {key: value for key, value in subject.items() if key not in keys},

@@ -137,7 +137,10 @@ def test_all_that_stands_for_values_is_known_by_name() -> None:
 
 
 # What no error of Python's tells of:
-_ABSTRACT = {"ArrayValue", "Count", "Indexed", "Listed", "OfComplex", "Watching", "WatchingIterator", "_View"}
+_ABSTRACT = {
+    *("ArrayValue", "Count", "Indexed", "Listed", "OfComplex", "Watching", "WatchingIterator", "_ListIterator"),
+    "_View",
+}
 
 
 def _all_below(kind: type) -> set[type]:

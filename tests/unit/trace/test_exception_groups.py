@@ -118,7 +118,7 @@ def raised_by_a_function(x, st):
 
 
 def refused_in_a_handler(x, st):
-    it = iter([1, 2])
+    it = (each for each in [1, 2])
     try:
         raise_both()
     except* ValueError:
