@@ -124,15 +124,24 @@ def _from_lists(iterator: Iterator[Any]) -> Iterator[Any]:
 class _ByMethod(Fresh):
     """What draws from an iterator of the user's: its method is followed."""
 
-    __slots__ = ("_iterator",)
+    __slots__ = ("_count", "_iterator")
 
     def __init__(self, iterator: Any) -> None:
-        self._iterator = iterator
+        self._iterator, self._count = iterator, 0
 
     def __iter__(self) -> Iterator[Any]:
         return self
 
     def __next__(self) -> Any:
+        """The next item.
+
+        Raises:
+            Restart: there have been many, and the run may have to end this: a loop that can be staged is to draw them.
+        """
+        capture, method = session(), method_of(self._iterator, "__next__")
+        self._count += 1
+        if capture is not None and method is not None and self._count > capture.options.unroll_limit:
+            capture.iterators.require_loop(method.__code__)
         return next_of(self._iterator)
 
 

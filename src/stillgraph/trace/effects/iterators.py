@@ -199,6 +199,11 @@ class Iterators:
         if all(type(each) in _BY_POSITION for each in iterators) and not self.session.knowledge.positions:
             raise Restart("positions", None)
 
+    def require_loop(self, method: CodeType) -> None:
+        """Begin anew with loops that can be staged around a method ``__next__``, if it is not so yet."""
+        if method not in self.session.knowledge.iterators:
+            raise Restart("iterators", method)
+
     def before_raise(self, kind: type[BaseException] | None) -> None:
         """Refuse to end a loop where only the run knows whether its iterator has another item.
 
@@ -207,9 +212,7 @@ class Iterators:
             CaptureError: it is called where no loop can.
         """
         if self.asking and kind is not None and issubclass(kind, StopIteration):
-            unknown = [code for code in self.asking if code not in self.session.knowledge.iterators]
-            if unknown:
-                raise Restart("iterators", unknown[-1])
+            self.require_loop(self.asking[-1])
             message = "only the run knows whether an iterator has another item"
             raise refuse("SG206", message, location=here(), hint="Write a while loop with that condition.")
 
