@@ -223,6 +223,18 @@ def items_by_method(iterator: Any) -> Any:
         yield element
 
 
+def items_by_index(values: Any) -> Any:
+    """What a loop over an object draws that has no method ``__iter__``."""
+    place = 0
+    while True:
+        try:
+            element = values[place]
+        except IndexError:
+            return
+        yield element
+        place = place + 1
+
+
 def next_by_method(iterator: Any, default: Any) -> Any:
     """``next(iterator, default)``."""
     try:

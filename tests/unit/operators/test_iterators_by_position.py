@@ -252,6 +252,130 @@ def handed_out(x: Tensor) -> Any:
     return [v * 2 for v in Handing(values)], sum(Handing(values)), list(zip(Handing(values), Handing(values)))
 
 
+class Counted:
+    """Numbers up to a limit; it says when it is asked for an iterator."""
+
+    def __init__(self, limit: int) -> None:
+        self.limit, self.count = limit, 0
+
+    def __iter__(self) -> Counted:
+        print("iter")
+        return self
+
+    def __next__(self) -> int:
+        if self.count >= self.limit:
+            raise StopIteration
+        self.count += 1
+        return self.count
+
+
+class Raising(Counted):
+    """As above; it ends with an exception of another class."""
+
+    def __next__(self) -> int:
+        self.count += 1
+        if self.count > self.limit:
+            raise KeyError("behind the end")
+        return self.count
+
+
+class ByIndex:
+    """A sequence that has no `__iter__`."""
+
+    def __init__(self, values: list[float]) -> None:
+        self.values, self.asked = values, 0
+
+    def __getitem__(self, index: int) -> float:
+        self.asked += 1
+        if index >= len(self.values):
+            raise IndexError
+        return self.values[index]
+
+
+def asked_once_for_an_iterator(x: Tensor) -> Any:
+    limit = int(x.abs().max())
+    zipped, summed, found = list(zip(Counted(limit), x.tolist())), sum(Counted(limit)), 2 in Counted(limit)
+    others = list(map(float, Counted(limit))), list(filter(None, Counted(limit))), list(enumerate(Counted(limit)))
+    return zipped, summed, found, any(Counted(limit)), others
+
+
+def ended_by_another_exception(x: Tensor) -> Any:
+    numbers, total = Raising(int(x.abs().max())), 0
+    try:
+        for number in numbers:
+            total += number
+    except KeyError as error:
+        return str(error), total, numbers.count
+
+
+def by_index(x: Tensor) -> Any:
+    values = ByIndex(positive(x))
+    return list(values), values.asked
+
+
+# ---- once there was no next element, there is none for ever
+def of_a_list_in_an_arm(x: Tensor) -> Any:
+    values, found = [1, 2, 3], []
+    it, other, third, last = iter(values), iter(values), iter(values), iter(values)
+    if x[0] > 0:
+        list(it)
+        sum(other)
+        found.extend(last)
+        for _ in third:
+            pass
+    values.append(4)
+    return list(it), next(other, -1), next(third, None), found, list(last)
+
+
+def by_many_a_next(x: Tensor) -> Any:
+    values = [1, 2]
+    it = iter(values)
+    for value in x:
+        if value > 0:
+            next(it, None)
+    values.append(3)
+    return list(it)
+
+
+def of_what_stands_on_a_list(x: Tensor) -> Any:
+    values = positive(x)
+    numbered, zipped = enumerate(values), zip(values, [1, 2, 3, 4, 5, 6])
+    if x[0] > 0:
+        list(numbered)
+        list(zipped)
+    values.append(4.0)
+    return list(numbered), list(zipped)
+
+
+# ---- what is left by those that draw from it
+def unpacked(x: Tensor) -> Any:
+    it = iter(positive(x))
+    try:
+        first, second = it
+    except ValueError as error:
+        return str(error), list(it)
+    return first, second, list(it)
+
+
+def zipped_and_left(x: Tensor) -> Any:
+    it, other = iter(positive(x)), iter(positive(x))
+    pairs, others = list(zip([1, 2], it)), list(zip(other, [1, 2]))
+    return pairs, list(it), others, list(other)
+
+
+def numbered_and_left(x: Tensor) -> Any:
+    it = iter(positive(x))
+    return [(i, value) for i, value in enumerate(it) if i < 1], list(it)
+
+
+def drawn_from_by_the_body(x: Tensor) -> Any:
+    it, found = iter(x.tolist()), []
+    for value in it:
+        if value > 0:
+            found.append((value, next(it, 0.0)))
+    return found
+
+
 # ---- in branches
 def summed_in_an_arm(x: Tensor) -> Any:
     if x.sum() > 0:
@@ -263,7 +387,9 @@ ONE_PROGRAM: list[Callable[[Tensor], Any]] = [
     *(first_and_second, largest, advanced_in_an_arm, until_none, until_it_stops, skipping, the_rest_behind_a_break),
     *(exhausted_before_the_list_grows, of_a_range, of_an_enumeration, backwards, in_pairs, in_batches),
     *(known_in_an_arm, parsed, of_functions, of_a_text, summed_by_an_object, next_of_an_object, advanced_by_the_body),
-    *(objects_zipped, objects_consumed, objects_in_objects, handed_out, summed_in_an_arm),
+    *(objects_zipped, objects_consumed, objects_in_objects, handed_out, summed_in_an_arm, asked_once_for_an_iterator),
+    *(ended_by_another_exception, by_index, of_a_list_in_an_arm, by_many_a_next, of_what_stands_on_a_list, unpacked),
+    *(zipped_and_left, numbered_and_left, drawn_from_by_the_body),
 ]
 
 

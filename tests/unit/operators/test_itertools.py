@@ -149,7 +149,17 @@ def groups_kept(x: Tensor) -> Any:
     return [(each, list(group)) for each, group in groups]
 
 
-@pytest.mark.parametrize(("function", "code"), [(by_a_key_that_prints, "SG206"), (groups_kept, "SG203")])
+def groups_of_an_iterator(x: Tensor) -> Any:
+    it = iter(positive(x))
+    for _ in itertools.groupby(it):
+        break
+    return list(it)
+
+
+@pytest.mark.parametrize(
+    ("function", "code"),
+    [(by_a_key_that_prints, "SG206"), (groups_kept, "SG203"), (groups_of_an_iterator, "SG206")],
+)
 def test_groups_are_drawn_in_their_turn(function: Callable[[Tensor], Any], code: str) -> None:
     with pytest.raises(sg.CaptureError) as caught:
         sg.to_static(function, backend="eager", full_graph=True)(CALLS[0])

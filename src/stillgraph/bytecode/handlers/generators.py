@@ -38,7 +38,7 @@ def _iterator(value: Any) -> Any:
     if known or as_sequence(value) is not None or watched_container(value) is not None or is_advanced_unseen(value):
         made: Any = Iteration(value)
     elif isinstance(value, Iterator):
-        return iter(value)
+        return value if method is not None else iter(value)  # it was asked for its iterator
     else:
         made = iter(value)
     capture.iterators.made(made, value)

@@ -20,7 +20,7 @@ from stillgraph.operators.consumers.consumers import keyed
 from stillgraph.operators.consumers.folding import fold
 from stillgraph.operators.consumers.sorting import sorted_
 from stillgraph.operators.control_flow.generators import filtered
-from stillgraph.operators.dispatch import asked, call, raised
+from stillgraph.operators.dispatch import asked, call, own_items, raised
 from stillgraph.operators.objects import namespaces
 from stillgraph.operators.objects.attribute_stores import del_attr, del_past_class, set_attr, set_past_class
 from stillgraph.operators.objects.booleans import not_
@@ -56,7 +56,7 @@ def _exit(status: Any = None, /) -> NoReturn:
 
 def _filter(function: Any, iterable: Any) -> Any:
     test = (lambda value: value) if function is None else (lambda value: call(function, value))
-    return filtered(iterable, test)
+    return filtered(iterable if method_of(iterable, "__next__") is None else own_items(iterable), test)
 
 
 def _reduce(function: Any, iterable: Any, *initial: Any) -> Any:

@@ -6,6 +6,7 @@ import operator
 from collections.abc import Callable
 from typing import Any, NoReturn
 
+from stillgraph.operators.conditions.branches import if_exp
 from stillgraph.operators.consumers.comprehensions import list_of
 from stillgraph.operators.containers.drawing import drawn
 from stillgraph.operators.containers.iterables import as_sequence
@@ -38,7 +39,7 @@ def unpack(value: Any, before: int, after: int | None = None) -> Any:
     value = drawn(value)
     if after is not None and is_fresh(value):
         value = list_of(value, lambda element: element)
-    value = _counted(value)
+    value = _counted(value, before if after is None else None)
     if not lists.is_spread(value):
         return value if after is None else _with_rest(value, before, after)
     capture.before_risk()
@@ -53,14 +54,20 @@ def unpack(value: Any, before: int, after: int | None = None) -> Any:
     return (*alone, rest, *(lists.at(capture, value, index - after) for index in range(after)))
 
 
-def _counted(value: Any) -> Any:
-    """A list of what can be run over again, where only the run knows how many elements that has."""
+def _counted(value: Any, wanted: int | None) -> Any:
+    """A list of what has as many elements as only the run knows; of an iterator one more is drawn than is wanted."""
     if lists.is_spread(value):
         return value
     sequence = as_sequence(value)
     if sequence is None or sequence.is_known:
         return value
-    return list_of(sequence, lambda element: element)
+    start, made = sequence.at_index, list_of(sequence, lambda element: element)
+    if sequence.once and wanted is not None:
+        capture, after = session(), sequence.at_index
+        assert capture is not None
+        more = lists.length(capture, made) > wanted
+        sequence.advance(if_exp(more, lambda: start + wanted + 1, lambda: after))
+    return made
 
 
 def _require(

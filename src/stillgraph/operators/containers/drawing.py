@@ -12,8 +12,9 @@ from typing import Any
 import torch
 
 from stillgraph.core.files import is_standard_library
+from stillgraph.core.lookup import class_member
 from stillgraph.operators.conditions.given import tells_length
-from stillgraph.operators.conditions.methods import method_of
+from stillgraph.operators.conditions.methods import keeps_unknown, method_of
 from stillgraph.operators.containers.indexed import Indexed
 from stillgraph.operators.containers.watched import iterated, run_over
 from stillgraph.operators.dispatch import call, own_items
@@ -79,6 +80,8 @@ def drawn(values: Any) -> Any:
 def run_by_loop(iterator: Any) -> Any:
     """A generator in the place of an iterator of the user's of which only the run knows the end; else itself."""
     method, capture = method_of(iterator, "__next__"), session()
+    if method is None and class_member(type(iterator), "__iter__") is None and keeps_unknown(iterator):
+        return own_items(iterator) if method_of(iterator, "__getitem__") is not None else iterator
     known = method is None or capture is None or method.__code__ not in capture.knowledge.iterators
     return iterator if known else own_items(iterator)
 

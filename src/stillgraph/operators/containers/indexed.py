@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -67,8 +68,18 @@ class Indexed(StandIn):
         """Told that an element was drawn: the next one is at an index."""
         self._move(index)
 
+    @property
+    def may_grow(self) -> bool:
+        """Whether it runs over a list: once Python's iterator has found no next element, it gives none for ever."""
+        return False
+
     def spend(self) -> None:
-        """Told that there is no next element; there will be none if a list grows, either."""
+        """Told that it was asked for an element, and perhaps there was none."""
+        if self.position is None or not self.may_grow:
+            return
+        left = self.at_index < self.length()  # type: ignore[attr-defined]  # as above
+        if left is not True:
+            self._move(if_exp(left, lambda: self.at_index, lambda: sys.maxsize))
 
     def hand_over(self) -> None:
         """Let another sequence alone draw from this, which is at its beginning."""
@@ -90,7 +101,8 @@ class Indexed(StandIn):
             return value
 
         def end() -> Any:
-            self.spend()
+            if self.may_grow:
+                self._move(sys.maxsize)
             if default:
                 return default[0]
             if not capture.in_arm:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import functools
 import itertools
-import sys
 from typing import Any, NoReturn, Protocol, runtime_checkable
 
 import torch
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.operators.containers.indexed import Indexed
-from stillgraph.operators.dispatch import if_, if_exp, item
+from stillgraph.operators.dispatch import if_, item
 from stillgraph.operators.elements import lists
 from stillgraph.trace.capture.session import session
 from stillgraph.trace.code.frames import here
@@ -90,6 +89,10 @@ class Listed(Indexed):
     def may_change(self) -> bool:  # type: ignore[override]  # a list is asked, the others know
         return type(self.items) is list and lists.is_spread(self.items)
 
+    @property
+    def may_grow(self) -> bool:
+        return type(self.items) is list
+
     def length(self) -> Any:
         if not lists.is_spread(self.items):
             return len(self.items)
@@ -107,11 +110,6 @@ class _ListIterator(Listed):
     __slots__ = ()
 
     once = True
-
-    def spend(self) -> None:
-        if self.may_change:
-            left = self.at_index < self.length()
-            self._move(if_exp(left, lambda: self.at_index, lambda: sys.maxsize))
 
     def __length_hint__(self) -> int:
         return self._left()
@@ -171,6 +169,10 @@ class Enumerated(Indexed, kind=enumerate):
         return bool(self.inner.may_change)
 
     @property
+    def may_grow(self) -> bool:
+        return bool(self.inner.may_grow)
+
+    @property
     def stageable(self) -> bool:
         return bool(self.inner.stageable)
 
@@ -203,6 +205,10 @@ class Zipped(Indexed, kind=zip):
     @property
     def may_change(self) -> bool:  # type: ignore[override]  # as above
         return any(sequence.may_change for sequence in self.inner)
+
+    @property
+    def may_grow(self) -> bool:
+        return any(sequence.may_grow for sequence in self.inner)
 
     @property
     def stageable(self) -> bool:

@@ -230,6 +230,12 @@ def capture_for(context: Context, iterable: Any, body: Callable[[Any], Exit | No
     for item in items:
         exit = body(item)
         context.iterated()
+        if not (sequence.is_known or sequence.endless):  # the body has drawn from it, in a branch
+            start.rollback()
+            exit = _must_stage(*_indexed(context, sequence, length, body))
+            context.iterations = None
+            sequence.spend()
+            return exit
         if _undecided(exit):
             if attempt:
                 staged = _try_stage_for(context, sequence, length, body, start)
@@ -308,6 +314,7 @@ def _indexed(
     context: Context, sequence: Any, length: Any, body: Callable[[Any], Exit | None]
 ) -> tuple[Context, Callable[[], Any], Block]:
     """A ``for`` loop as one with a test."""
+    assert sequence.at_index is not None, "nobody else draws from it"
     place: Place = sequence.position or Variable("the loop's index", 0)
     capture = context.session
 

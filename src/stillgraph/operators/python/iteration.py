@@ -10,11 +10,12 @@ import torch
 
 from stillgraph.core.lookup import class_member
 from stillgraph.operators.conditions.branches import if_, select
+from stillgraph.operators.conditions.methods import method_of
 from stillgraph.operators.conditions.truth import truth, truth_number
 from stillgraph.operators.consumers.consumers import known_or_list
 from stillgraph.operators.consumers.folding import fold
 from stillgraph.operators.containers import sequences
-from stillgraph.operators.containers.drawing import items_of, listed, run_by_loop
+from stillgraph.operators.containers.drawing import drawn, items_of, listed
 from stillgraph.operators.containers.indexed import Indexed
 from stillgraph.operators.containers.watched import run_over, watched_container
 from stillgraph.operators.control_flow.closing import before_stop
@@ -94,7 +95,8 @@ def all_(iterable: Any, /) -> Any:
 
 
 def _until(iterable: Any, stop_at: bool) -> Any:
-    iterable = run_by_loop(iterable)
+    if method_of(iterable, "__next__") is not None:
+        iterable = drawn(iterable)
     if isinstance(iterable, Produced) or is_unknown(iterable):
         return _until_in_loop(iterable, stop_at)
     capture = capturing()

@@ -45,6 +45,7 @@ from stillgraph.operators.python.numbers import index
 from stillgraph.polyfills.iterators import (
     POLYFILLS,
     groupby,
+    items_by_index,
     items_by_method,
     next_by_method,
     numbered,
@@ -75,7 +76,7 @@ def _map(function: Any, *iterables: Any) -> Any:
         return mapped(functools.partial(_call_ending, function), iterables[0])
     if any(map(_has_unknown_length, iterables)):
         if len(iterables) == 1:
-            return generator_of(iterables[0], functools.partial(_call_ending, function), made=Mapped)
+            return generator_of(_without_iter(iterables[0]), functools.partial(_call_ending, function), made=Mapped)
         return generator_of(zip_(*iterables), lambda items: _call_ending(function, *items), made=Mapped)
     known = (each if is_looped_over(each) else known_or_list(_run_over(each)) for each in iterables)
     return map(functools.partial(_call_ending, function), *known)
@@ -154,14 +155,12 @@ def _capturing() -> Session:
 # ---- enumerate and zip
 def enumerate_(iterable: Any, start: Any = 0) -> Any:
     """``enumerate``."""
-    start = index(start)
-    if method_of(iterable, "__next__") is not None:
-        iterable = own_items(iterable)
+    start, iterable = index(start), _without_iter(iterable)
     if is_fresh(iterable):
         return enumerated(iterable, start)
     sequence = sequence_for(iterable)
     if sequence is not None:
-        fresh = take_over((sequence,))
+        fresh = not isinstance(sequence, _AGAIN) and take_over((sequence,))
         return Enumerated(sequence, start) if fresh else _generated(numbered, enumerate, (iterable, start))
     if isinstance(start, StagedNumber):
         return ((operator.add(start, position), each) for position, each in enumerate(iterable))
@@ -173,14 +172,24 @@ def zip_(*iterables: Any, strict: bool = False) -> Any:
     unknown = any(map(_has_unknown_length, iterables))
     texts = (tuple(each) if type(each) is str else each for each in iterables)
     parts = [run_over(each) for each in texts] if unknown else [sequence_for(each) for each in iterables]
-    if parts and all(part is not None for part in parts) and take_over(parts):
+    again = any(isinstance(part, _AGAIN) for part in parts)
+    if parts and all(part is not None for part in parts) and not again and take_over(parts):
         return _zipped(parts, strict)
-    if not unknown:
+    if not (unknown or again):
         return zip(*iterables, strict=strict)
     if strict:
         what = "a list of unknown length is zipped strictly with an iterator"
         raise refuse("SG210", what, location=here(), hint="Make a list of that first, with list(...).")
-    return _generated(zipped, zip, (iterables[0], *map(_by_position, iterables[1:])))
+    return _generated(zipped, zip, (_without_iter(iterables[0]), *map(_by_position, iterables[1:])))
+
+
+_AGAIN = (ListIterator, TupleIterator, TextIterator, RangeIterator)
+"""What `iter` gives: the code has it, and may draw from it by itself."""
+
+
+def _without_iter(iterable: Any) -> Any:
+    """What a loop draws from in the place of an object whose ``__iter__`` was called already."""
+    return own_items(iterable) if method_of(iterable, "__next__") is not None else iterable
 
 
 def _by_position(iterable: Any) -> Any:
@@ -293,11 +302,18 @@ def _groupby(iterable: Any, key: Any = None) -> Any:
         found = only_computed(_capturing(), lambda: call(key, value))
         if found is MISSING:
             hint = "Group in a loop of your own: if key(v) == last: group.append(v)."
-            raise refuse("SG206", "the key of itertools.groupby does more than compute", location=here(), hint=hint)
+            message = "the key of itertools.groupby may raise, or does more than compute"
+            raise refuse("SG206", message, location=here(), hint=hint)
         return found
 
     if not any(map(_is_of_the_run, (iterable, key))):
         return itertools.groupby(iterable, key)
+    if not is_exactly(iterable, (list, tuple)):
+        is_fresh_one, given = is_fresh(iterable), iterable
+        iterable = only_computed(_capturing(), lambda: call(list, given)) if is_fresh_one else MISSING
+        if iterable is MISSING:
+            hint = "Make a list of it first, with list(...)."
+            raise refuse("SG206", "itertools.groupby draws from an iterator", location=here(), hint=hint)
     return _generated(groupby, itertools.groupby, (iterable, None if key is None else quiet))
 
 
@@ -319,8 +335,9 @@ _DRAWING_AT_ONCE = (
 
 @own_items.defined
 def _own_items(iterator: Any) -> Produced:
-    """The elements that an object's method ``__next__`` gives, where only the run knows how many these are."""
-    return _generated(items_by_method, GeneratorType, (iterator,))
+    """The elements that the methods of an object give, where only the run knows how many these are."""
+    by_index = method_of(iterator, "__next__") is None
+    return _generated(items_by_index if by_index else items_by_method, GeneratorType, (iterator,))
 
 
 MEANINGS: dict[Any, Callable[..., Any]] = {
