@@ -37,6 +37,7 @@ from stillgraph.operators.outside.hidden_state import MUTATORS, refuse_hidden_st
 from stillgraph.operators.outside.pickling import before_pickling
 from stillgraph.operators.torch.functions import apply_function
 from stillgraph.operators.torch.plain_arguments import is_torch_builtin
+from stillgraph.polyfills import sets
 from stillgraph.trace.capture.session import Session
 from stillgraph.trace.code.frames import here
 from stillgraph.trace.control_flow.both_sides import require_one_object
@@ -49,7 +50,7 @@ from stillgraph.trace.sources.reads import Failure, variable_value
 from stillgraph.trace.torch_rules.tensor_classes import require_plain
 from stillgraph.trace.values.arrays.functions import is_array
 from stillgraph.trace.values.arrays.staged_array import is_staged, refuse_numbers
-from stillgraph.trace.values.entries import container_of, holds_unknown
+from stillgraph.trace.values.entries import are_of_numbers, container_of, holds_unknown
 from stillgraph.trace.values.numbers import StagedNumber
 from stillgraph.trace.values.text import METHODS, StagedText
 
@@ -333,6 +334,19 @@ def _compare_sets(capture: Session, method: Method, args: Args, kwargs: Keywords
     return ANOTHER
 
 
+def _of_numbers(capture: Session, method: Method, args: Args, kwargs: Keywords) -> Any:
+    """A method of a set and other sets, of one of which only the run knows the elements."""
+    receiver, name = method.__self__, method.__name__
+    if kwargs or not args or not are_of_numbers(receiver, *args) or not isinstance(receiver, set):
+        return ANOTHER
+    if name in sets.METHODS:
+        return call(sets.METHODS[name], receiver, *args)
+    if name in sets.IN_PLACE:
+        call(sets.IN_PLACE[name], receiver, *args)
+        return None
+    return ANOTHER
+
+
 def _decided_in_the_run(name: str, argument: Any, receiver: Any) -> bool:
     """Whether only the run knows where in a list a method finds, puts or takes something."""
     if name in ("pop", "insert"):
@@ -361,6 +375,7 @@ _STEPS: tuple[Step, ...] = (
     Step(str, None, _with_text),
     Step(str, _names("join"), _join),
     Step(str, _names("format"), _format),
+    Step(set, None, _of_numbers),
     Step(CONTAINERS, frozenset(MUTATORS), _with_counterparts),
     Step(list, _names("sort"), _sort),
     Step(torch.Tensor, _names("as_subclass"), _require_plain),

@@ -16,12 +16,13 @@ from stillgraph.core.lookup import class_member, of_class, own_attributes
 from stillgraph.operators.dispatch import call, not_
 from stillgraph.operators.elements.indices import counted
 from stillgraph.polyfills.deques import OPERATORS
+from stillgraph.polyfills.sets import OPERATORS as SETS
 from stillgraph.trace.capture.session import session
 from stillgraph.trace.code.signals import Diverged
 from stillgraph.trace.control_flow.joined.unjoined import Unjoined, alternatives, is_lost
 from stillgraph.trace.control_flow.raising import emit_raise
 from stillgraph.trace.control_flow.spreads import is_spread
-from stillgraph.trace.values.entries import container_of, refuse_operator
+from stillgraph.trace.values.entries import are_of_numbers, container_of, refuse_operator
 from stillgraph.trace.values.number_operands import base_value
 from stillgraph.trace.values.numbers import Staged, StagedNumber, by_method, kind_of
 from stillgraph.trace.values.operands import require_one_kind
@@ -89,9 +90,11 @@ def binary(symbol: str, plain: Callable[[Any, Any], Any]) -> Callable[[Any, Any]
 
 
 def _in_python(left: Any, right: Any, name: str) -> FunctionType | None:
-    """What is followed in place of C: a `Counter` or `deque` of which only the run knows the contents."""
+    """What is followed in place of C: a `Counter`, `deque` or set of which only the run knows the contents."""
     if isinstance(left, deque) and left.maxlen is not None and any(map(is_spread, (left, right))):
         return OPERATORS.get(name) if name != "__add__" or isinstance(right, deque) else None
+    if isinstance(left, set) and are_of_numbers(left, right):
+        return SETS.get(name)
     counters = isinstance(left, Counter) and isinstance(right, Counter)
     method = class_member(type(left), name) if counters and (container_of(left) or container_of(right)) else None
     return method if isinstance(method, FunctionType) else None

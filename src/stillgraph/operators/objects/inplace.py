@@ -16,6 +16,7 @@ from stillgraph.operators.dispatch import call, taken
 from stillgraph.operators.elements.indices import counted
 from stillgraph.operators.objects.changes import CONTAINERS, change, note_contents
 from stillgraph.operators.objects.stores import refuse_unknown, require_holds
+from stillgraph.polyfills.sets import OPERATORS as SETS
 from stillgraph.trace.capture.session import session
 from stillgraph.trace.control_flow.joined.unjoined import Unjoined, alternatives
 from stillgraph.trace.control_flow.maybe_number import change_in_place, may_be_number
@@ -23,7 +24,7 @@ from stillgraph.trace.control_flow.spreads import is_spread
 from stillgraph.trace.heap.contents import replace_contents
 from stillgraph.trace.values.arrays.functions import is_array
 from stillgraph.trace.values.arrays.staged_array import StagedArray, beside_a_tensor
-from stillgraph.trace.values.entries import refuse_operator
+from stillgraph.trace.values.entries import are_of_numbers, refuse_operator
 from stillgraph.trace.values.numbers import Staged, StagedNumber
 
 _INPLACE: dict[str, Callable[[Any, Any], Any]] = {
@@ -84,6 +85,8 @@ def _in_c(symbol: str, left: Any, right: Any) -> Any:
         return left
     if capture is not None:
         right = capture.iterators.to_draw_from(right)
+        if isinstance(left, set) and are_of_numbers(left, right):
+            return call(SETS[f"__{_INPLACE[symbol].__name__}__"], left, right)
         if isinstance(left, CONTAINERS) and _take_all(left, symbol, right):
             return left
         refuse_operator(symbol, left, right)

@@ -10,13 +10,14 @@ from typing import Any
 from stillgraph.core.lookup import is_exactly
 from stillgraph.operators.conditions.branches import if_exp
 from stillgraph.operators.conditions.truth import truth_number
-from stillgraph.operators.dispatch import and_, eq, not_, or_
+from stillgraph.operators.dispatch import and_, call, eq, not_, or_
 from stillgraph.operators.elements import lists
+from stillgraph.polyfills import sets
 from stillgraph.trace.capture.session import Session, session
 from stillgraph.trace.control_flow.both_sides import several_in
 from stillgraph.trace.control_flow.narrowing import leaves
 from stillgraph.trace.heap.places import MISSING
-from stillgraph.trace.values.entries import MaybeKey, find, table_of
+from stillgraph.trace.values.entries import MaybeKey, are_of_numbers, find, table_of
 
 Test = Callable[[], Any]
 
@@ -75,7 +76,9 @@ def in_order(capture: Session, compare: Callable[[Any, Any], Any], left: Any, ri
 
 # ---- dicts and sets with keys on some paths
 def is_compared(left: Any, right: Any) -> bool:
-    """Whether two dicts or sets have keys that may be missing, and can be compared key by key."""
+    """Whether two dicts or sets have keys that may be missing, or sets some that only the run knows; key by key."""
+    if are_of_numbers(left, right):
+        return True
     for kinds in ((dict, collections.defaultdict), (set, frozenset)):
         if is_exactly(left, kinds) and is_exactly(right, kinds):
             return table_of(left) is None and table_of(right) is None
@@ -84,18 +87,24 @@ def is_compared(left: Any, right: Any) -> bool:
 
 def equal_by_keys(capture: Session, left: Any, right: Any) -> Any:
     """``left == right``, for two dicts or sets some of whose keys are there on some paths only."""
+    if are_of_numbers(left, right):
+        return call(sets.equal, left, right)
     tests = [functools.partial(_alike, capture, left, right, key) for key in _keys(left, right)]
     return all_of(capture, tests)
 
 
 def is_within(capture: Session, left: Any, right: Any) -> Any:
     """``left <= right``, for two sets."""
+    if are_of_numbers(left, right):
+        return call(sets.issubset, left, right)
     tests = [functools.partial(_follows, left, right, key) for key in _keys(left, right)]
     return all_of(capture, tests)
 
 
 def are_apart(capture: Session, left: Any, right: Any) -> Any:
     """``left.isdisjoint(right)``, for two sets."""
+    if are_of_numbers(left, right):
+        return call(sets.isdisjoint, left, right)
     tests = [functools.partial(_not_both, left, right, key) for key in _keys(left, right)]
     return all_of(capture, tests)
 

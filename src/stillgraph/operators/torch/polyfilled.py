@@ -22,8 +22,10 @@ from stillgraph.polyfills.lists import POLYFILLS as LISTS
 from stillgraph.polyfills.ordered import POLYFILLS as ORDERED
 from stillgraph.polyfills.ordered import merge
 from stillgraph.polyfills.padding import POLYFILLS as PADDING
+from stillgraph.polyfills.sets import elements
 from stillgraph.polyfills.shapes import POLYFILLS as SHAPES
 from stillgraph.trace.capture.session import session
+from stillgraph.trace.values.entries import table_of
 
 
 def _followed(polyfill: Callable[..., Any]) -> Callable[..., Any]:
@@ -92,6 +94,11 @@ def _length_hint(value: Any, *default: Any) -> Any:
     return _followed(length_hint)(value, *default) if is_asked else operator.length_hint(value, *default)
 
 
+def _elements(values: Any) -> Any:
+    table = table_of(values) if isinstance(values, (set, frozenset)) else None
+    return values if table is None else [*table.keys]
+
+
 MEANINGS: dict[Any, Callable[..., Any]] = {
     **{function: _followed(polyfill) for function, polyfill in CHECKS.items()},
     **{
@@ -101,5 +108,6 @@ MEANINGS: dict[Any, Callable[..., Any]] = {
     },
     **{function: _followed_if_of_any_length(function, polyfill) for function, polyfill in PADDING.items()},
     heapq.merge: _merge,
+    elements: _elements,
     operator.length_hint: _length_hint,
 }

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from torch.utils._pytree import is_namedtuple_instance
 
 from stillgraph.core.diagnostics import refuse
+from stillgraph.core.lookup import is_exactly
 from stillgraph.core.shown import shown_key
 from stillgraph.program.outputs import KEYS, VALUES, Column
 from stillgraph.program.types import JoinFailure
@@ -142,6 +143,11 @@ def table_of(container: Any) -> Table | None:
         return None
     (key,) = container
     return key if type(key) is Table else None
+
+
+def are_of_numbers(*sides: Any) -> bool:
+    """Whether sets stand on all sides, and only the run knows the elements of one: numbers."""
+    return all(is_exactly(side, (set, frozenset)) for side in sides) and any(table_of(side) is not None for side in sides)
 
 
 def refuse_operator(symbol: str, *sides: Any) -> None:
