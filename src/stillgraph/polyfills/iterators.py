@@ -111,13 +111,14 @@ def repeat(object: Any, times: Any) -> Any:
         yield object
 
 
-def zip_longest(*iterables: Any, fillvalue: Any = None) -> Any:
+def zip_longest(iterables: Any, fillvalue: Any, check: Any) -> Any:
     """``itertools.zip_longest`` of lists and tuples."""
     longest = 0
     for each in iterables:
         longest = max(longest, len(each))
     for place in range(longest):
         yield tuple([each[place] if place < len(each) else fillvalue for each in iterables])
+        check()
 
 
 def product(*iterables: Any, repeat: Any = 1) -> Any:
@@ -170,28 +171,35 @@ def _permutations(pool: Any, used: Any, count: Any) -> Any:
                     yield (pool[place], *rest)
 
 
-def groupby(iterable: Any, key: Any = None) -> Any:
+def groupby(values: Any, key: Any, check: Any) -> Any:
     """``itertools.groupby``, with a key that does nothing but compute: a group is drawn before it is given.
 
-    As Python's, a group is empty once the next one has been drawn.
+    As Python's, a group is empty once the next one has been drawn. ``check`` is called where Python would draw.
     """
-    iterator = iter(iterable)
     group: Any = []
-    try:
-        element = next(iterator)
-    except StopIteration:
+    if len(values) == 0:
         return
-    current = element if key is None else key(element)
-    group.append(element)
-    for element in iterator:
+    current = values[0] if key is None else key(values[0])
+    for element in values:
         found = element if key is None else key(element)
-        if not found == current:  # noqa: SIM201 -- as Python asks
-            yield (current, iter(group))
+        if len(group) > 0 and not current == found:  # noqa: SIM201 -- as Python asks
+            given = iter(group)
+            yield (current, given)
+            check()
+            end(given)
             group.clear()
             current = found
         group.append(element)
-    yield (current, iter(group))
-    group.clear()
+    given = iter(group)
+    yield (current, given)
+    check()
+    end(given)
+
+
+def end(iterator: Any) -> None:
+    """Draw all that is left."""
+    for _ in iterator:
+        pass
 
 
 def numbered(iterable: Any, start: Any) -> Any:
@@ -204,10 +212,9 @@ def numbered(iterable: Any, start: Any) -> Any:
 
 def zipped(first: Any, *others: Any) -> Any:
     """``zip``: it draws from one after the other, and ends where one of them does."""
-    iterators = [iter(each) for each in others]
     for element in first:
         try:
-            row = (element, *[next(iterator) for iterator in iterators])
+            row = (element, *[next(iterator) for iterator in others])
         except StopIteration:
             return
         yield row
@@ -229,7 +236,7 @@ def items_by_index(values: Any) -> Any:
     while True:
         try:
             element = values[place]
-        except IndexError:
+        except (IndexError, StopIteration):
             return
         yield element
         place = place + 1

@@ -10,6 +10,7 @@ from typing import Any
 
 def set_slice(target: Any, start: Any, stop: Any, values: Any) -> None:
     """``target[start:stop] = values``."""
+    values = list(values)
     size = len(target)
     first = 0 if start is None else max(size + start, 0) if start < 0 else min(start, size)
     last = size if stop is None else max(size + stop, 0) if stop < 0 else min(stop, size)

@@ -88,6 +88,11 @@ def issubset(left: Any, right: Any) -> Any:
     return all(element in right for element in elements(left))
 
 
+def issuperset(left: Any, right: Any) -> Any:
+    """``left.issuperset(right)``."""
+    return issubset(right, left)
+
+
 def isdisjoint(left: Any, right: Any) -> Any:
     """``left.isdisjoint(right)``."""
     return not any(element in right for element in elements(left))
@@ -111,7 +116,8 @@ OPERATORS: dict[str, Any] = {
 """By Python's methods for operators; those in place give the set."""
 
 METHODS: dict[str, Callable[..., Any]] = {
-    each.__name__: each for each in (union, intersection, difference, symmetric_difference, issubset, isdisjoint)
+    each.__name__: each
+    for each in (union, intersection, difference, symmetric_difference, issubset, issuperset, isdisjoint)
 }
 """By Python's names."""
 

@@ -52,7 +52,7 @@ def search(x: Tensor, items: Any) -> None:
             break
 
 
-# ---- used again: refused with a full graph
+# ---- used again
 def of_a_list(x: Tensor) -> Any:
     it = iter([0, 1, 2])
     search(x, it)

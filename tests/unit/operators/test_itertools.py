@@ -117,9 +117,28 @@ def endless(x: Tensor) -> Any:
     return scaled, list(zip(itertools.count(), positive(x))), list(zip(positive(x), itertools.count(1)))
 
 
+def of_tensors(x: Tensor) -> Any:
+    first, second = [x[0]], [x[1]]
+    both = itertools.chain(first, second), itertools.product(first, [1])
+    return [list(each) for each in (*both, itertools.accumulate([x[0], x[1]]), itertools.pairwise([*first, *second]))]
+
+
+def of_known_values(x: Tensor) -> Any:
+    groups = itertools.groupby([1, 1, 2], lambda value: value)
+    _, first = next(groups)
+    _, second = next(groups)
+    by_thirds = [(key, list(group)) for key, group in itertools.groupby(range(6), key=lambda i: i // 3)]
+    return list(first), list(second), by_thirds, x.sum() > 0
+
+
+def cut_at_a_bound_of_the_run(x: Tensor) -> Any:
+    return list(itertools.islice(iter(positive(x)), int(x[0]))), list(itertools.islice(iter(positive(x)), 1, 4, 2))
+
+
 ONE_PROGRAM = [
     *(chained, accumulated, cut, cut_while_it_grows, neighbours, selected, while_they_last, the_rest, spread_out),
     *(repeated, longest, combined, collapsed, grouped, of_known_lists, drawn_at_once, endless),
+    *(of_tensors, of_known_values, cut_at_a_bound_of_the_run),
 ]
 
 
@@ -156,9 +175,23 @@ def groups_of_an_iterator(x: Tensor) -> Any:
     return list(it)
 
 
+def a_list_that_grows(x: Tensor) -> Any:
+    values, count = positive(x), 0
+    for _ in itertools.groupby(values):
+        if count == 0:
+            values.append(9.0)
+        count += 1
+    return count
+
+
 @pytest.mark.parametrize(
     ("function", "code"),
-    [(by_a_key_that_prints, "SG206"), (groups_kept, "SG203"), (groups_of_an_iterator, "SG206")],
+    [
+        (by_a_key_that_prints, "SG206"),
+        (groups_kept, "SG203"),
+        (groups_of_an_iterator, "SG206"),
+        (a_list_that_grows, "SG206"),
+    ],
 )
 def test_groups_are_drawn_in_their_turn(function: Callable[[Tensor], Any], code: str) -> None:
     with pytest.raises(sg.CaptureError) as caught:

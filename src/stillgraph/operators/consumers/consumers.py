@@ -22,7 +22,7 @@ from stillgraph.operators.consumers.comprehensions import add_to_set, list_of
 from stillgraph.operators.containers import entries
 from stillgraph.operators.containers.drawing import drawn, listed
 from stillgraph.operators.containers.iterables import as_sequence
-from stillgraph.operators.containers.ranges import Range, RangeIterator
+from stillgraph.operators.containers.ranges import Range
 from stillgraph.operators.containers.sequences import Listed, StagedRows
 from stillgraph.operators.control_flow.generators import Produced, is_fresh
 from stillgraph.operators.control_flow.loop_attempts import Context
@@ -69,7 +69,7 @@ def is_looped_over(iterable: Any) -> bool:
     if isinstance(iterable, Produced):
         return is_fresh(iterable)
     sequence = None if isinstance(iterable, (list, tuple)) else as_sequence(iterable)
-    if sequence is None or lists.is_spread(iterable) or isinstance(sequence, (Range, RangeIterator, StagedRows)):
+    if sequence is None or lists.is_spread(iterable) or isinstance(sequence, (Range, StagedRows)):
         return False  # nothing that is done meanwhile changes these
     return not sequence.is_known
 
@@ -328,12 +328,12 @@ _BY_PYTHON = (
     "ModuleList.__iadd__ ModuleList.extend Sequential.extend ParameterDict ParameterDict.__init__ "
     "ParameterDict.__ior__ ParameterDict.fromkeys ParameterDict.update ParameterList ParameterList.__init__ "
     "ParameterList.__iadd__ ParameterList.extend "
-    "functools.namedtuple heapq.nlargest heapq.nsmallest math.dist math.fsum math.prod math.sumprod "
+    "functools.namedtuple heapq.nlargest heapq.nsmallest math.dist math.fsum math.sumprod "
     "operator.contains operator.countOf operator.iadd operator.iconcat operator.indexOf operator.ior random.choices "
     "statistics.Counter statistics.defaultdict statistics.namedtuple statistics.correlation statistics.covariance "
     "statistics.fmean statistics.geometric_mean statistics.harmonic_mean statistics.kde statistics.kde_random "
-    "statistics.linear_regression statistics.mean statistics.median statistics.median_grouped statistics.median_high "
-    "statistics.median_low statistics.mode statistics.multimode statistics.pstdev statistics.pvariance "
+    "statistics.linear_regression statistics.mean statistics.median_grouped "
+    "statistics.mode statistics.multimode statistics.pstdev statistics.pvariance "
     "statistics.quantiles statistics.stdev statistics.variance"
 )
 _LATER = (
@@ -349,8 +349,9 @@ CONSUMERS: Mapping[str, Drawing] = MappingProxyType(
         **{f"{kind.__name__}.{name}": Drawing.EACH for kind, name in _STEPS},
         **{f"{kind}.{name}": Drawing.EACH for kind in ("OrderedDict", "defaultdict") for name in ("update", "__ior__")},
         **{kind.__name__: Drawing.EACH for kind in _MADE_BY},
-        **dict.fromkeys(("all", "any", "functools.reduce", "max", "min", "sum"), Drawing.EACH),
+        **dict.fromkeys(("all", "any", "functools.reduce", "math.prod", "max", "min", "sum"), Drawing.EACH),
         **dict.fromkeys(("list", "list.__setitem__", "sorted", "str.join", "tuple"), Drawing.FIRST),
+        **dict.fromkeys(("statistics.median", "statistics.median_high", "statistics.median_low"), Drawing.FIRST),
         **dict.fromkeys(_LATER.split(), Drawing.LATER),
         **dict.fromkeys(_BY_PYTHON.split(), Drawing.PYTHON),
     }

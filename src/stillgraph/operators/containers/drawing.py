@@ -11,17 +11,20 @@ from typing import Any
 
 import torch
 
+from stillgraph.core.diagnostics import refuse
 from stillgraph.core.files import is_standard_library
-from stillgraph.core.lookup import class_member
+from stillgraph.core.lookup import class_member, is_exactly
 from stillgraph.operators.conditions.given import tells_length
 from stillgraph.operators.conditions.methods import keeps_unknown, method_of
 from stillgraph.operators.containers.indexed import Indexed
 from stillgraph.operators.containers.watched import iterated, run_over
 from stillgraph.operators.dispatch import call, own_items
 from stillgraph.trace.capture.session import Session, session
+from stillgraph.trace.code.frames import here
 from stillgraph.trace.code.signals import Diverged
 from stillgraph.trace.control_flow.raising import emit_raise
 from stillgraph.trace.effects.iterators import Fresh, is_advanced_unseen, lists_behind, require_known
+from stillgraph.trace.values.lists import StagedSpread
 from stillgraph.trace.values.numbers import StagedNumber, kind_of
 
 _LOOKS = (
@@ -101,8 +104,20 @@ def items(values: Any) -> Any:
     Raises:
         CaptureError: as `drawn`; in the loop, where only the run knows whether there is another element.
     """
-    sequence = None if session() is None or isinstance(values, torch.Tensor) else run_over(values)
+    if session() is None or isinstance(values, torch.Tensor):
+        return values
+    if is_exactly(values, (list, tuple)):
+        return _each(values)
+    sequence = run_over(values)
     return drawn(values) if sequence is None else sequence.begin()
+
+
+def _each(values: Any) -> Iterator[Any]:
+    for value in values:
+        if type(value) is StagedSpread:
+            message = "the number of iterations is only known at run time here"
+            raise refuse("SG206", message, location=here(), hint="Loop over a list of it: list(...).")
+        yield value
 
 
 def items_of(iterable: Any) -> Iterator[Any]:
@@ -139,13 +154,16 @@ class _ByMethod(Fresh):
         """The next item.
 
         Raises:
-            Restart: there have been many, and the run may have to end this: a loop that can be staged is to draw them.
+            Restart: the run raises something each time, for many times: a loop that can be staged is to draw them.
         """
         capture, method = session(), method_of(self._iterator, "__next__")
-        self._count += 1
-        if capture is not None and method is not None and self._count > capture.options.unroll_limit:
+        if capture is None or method is None:
+            return next_of(self._iterator)
+        raises, item = capture.raises, next_of(self._iterator)
+        self._count += capture.raises > raises
+        if self._count > capture.options.unroll_limit:
             capture.iterators.require_loop(method.__code__)
-        return next_of(self._iterator)
+        return item
 
 
 def next_of(iterator: Any) -> Any:

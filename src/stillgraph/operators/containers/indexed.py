@@ -20,8 +20,9 @@ from stillgraph.trace.heap.places import Variable
 class Indexed(StandIn):
     """What the sequences share: iteration by index.
 
-    ``position`` is how far an iterator (what ``enumerate``, ``zip`` and ``reversed`` return) has been advanced: a
-    variable, which branches join and loops carry. Ranges and rows begin anew each time, and have none.
+    ``position`` is how far an iterator (what ``iter``, ``enumerate``, ``zip`` and ``reversed`` return) has been
+    advanced: a variable, which branches join and loops carry. It is None for what begins anew each time (ranges, rows);
+    its value is None where another iterator draws from this one, and `sys.maxsize` behind the end of a list.
     """
 
     __slots__ = ("__weakref__", "position")
@@ -50,10 +51,8 @@ class Indexed(StandIn):
         Raises:
             CaptureError: another iterator draws from this one.
         """
-        index = 0 if self.position is None else self.position.get()
-        if index is None:
-            raise refuse("SG206", "an iterator is used again that another one draws from", location=here())
-        return index
+        self.require_own()
+        return 0 if self.position is None else self.position.get()
 
     @property
     def is_known(self) -> bool:
@@ -73,13 +72,19 @@ class Indexed(StandIn):
         """Whether it runs over a list: once Python's iterator has found no next element, it gives none for ever."""
         return False
 
-    def spend(self) -> None:
-        """Told that it was asked for an element, and perhaps there was none."""
-        if self.position is None or not self.may_grow:
-            return
-        left = self.at_index < self.length()  # type: ignore[attr-defined]  # as above
-        if left is not True:
-            self._move(if_exp(left, lambda: self.at_index, lambda: sys.maxsize))
+    def end(self) -> None:
+        """Told that it was asked for a next element, and there was none."""
+        if self.position is not None and self.may_grow:
+            self._move(sys.maxsize)
+
+    def require_own(self) -> None:
+        """Refuse to draw from it where another iterator does.
+
+        Raises:
+            CaptureError: one does.
+        """
+        if self.position is not None and self.position.get() is None:
+            raise refuse("SG206", "an iterator is used again that another one draws from", location=here())
 
     def hand_over(self) -> None:
         """Let another sequence alone draw from this, which is at its beginning."""
@@ -100,9 +105,8 @@ class Indexed(StandIn):
             self.advance(index + 1)
             return value
 
-        def end() -> Any:
-            if self.may_grow:
-                self._move(sys.maxsize)
+        def missing() -> Any:
+            self.end()
             if default:
                 return default[0]
             if not capture.in_arm:
@@ -110,7 +114,7 @@ class Indexed(StandIn):
             emit_raise(capture, StopIteration())
             raise Diverged
 
-        return if_exp(index < self.length(), take, end)  # type: ignore[attr-defined]  # as above
+        return if_exp(index < self.length(), take, missing)  # type: ignore[attr-defined]  # as above
 
     def check(self, index: Any) -> None:
         """To be called before it is asked whether there is an element at an index: Python may raise there."""
@@ -144,7 +148,7 @@ class Indexed(StandIn):
             self.advance(index + 1)
             yield item
             index = self.at_index
-        self.spend()
+        self.end()
 
     def _left(self) -> int:
         """How many elements an iterator has left, as its length."""

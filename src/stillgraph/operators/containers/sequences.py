@@ -105,7 +105,7 @@ class Listed(Indexed):
 
 
 class _ListIterator(Listed):
-    """``iter(items)``, of a list or tuple of which only the run knows the length."""
+    """``iter(items)``, of a list or tuple."""
 
     __slots__ = ()
 
@@ -275,10 +275,10 @@ class StagedReversed(Indexed):
     def _require_there(self, place: Any) -> None:
         """Refuse to go on where Python would end: the list has become shorter than it was; or may have, in the run."""
         items = self.inner.items
-        if any(map(lists.is_spread, (items, self._held))):
+        if not isinstance(place, int) or any(map(lists.is_spread, (items, self._held))):
             is_there = [*map(id, items)] == [*map(id, self._held or ())]
         else:
-            is_there = not isinstance(place, int) or place < len(items)
+            is_there = place < len(items)
         if not is_there:
             message = "a list that is run over from its end has been changed since that began"
             raise refuse("SG206", message, location=here(), hint="Run over a copy of it: reversed(values[:]).")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import collections
 import gc
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any, NoReturn
 
@@ -18,7 +19,7 @@ from stillgraph.operators.containers.indexed import Indexed
 from stillgraph.operators.containers.iterables import as_sequence
 from stillgraph.operators.containers.sequences import StagedEntries
 from stillgraph.operators.containers.table_methods import Items, Keys, Values
-from stillgraph.operators.dispatch import item
+from stillgraph.operators.dispatch import if_, item
 from stillgraph.operators.elements import lists
 from stillgraph.trace.capture.session import Session, session
 from stillgraph.trace.code.signals import Diverged
@@ -192,7 +193,10 @@ class Watching(Indexed):
         return self._stageable
 
     def check(self, index: Any) -> None:
-        if not self.watch.ends_first or isinstance(index, StagedNumber) or index < self._length:
+        goes_on: Any = index < _ENDED if self.may_grow else True
+        if isinstance(index, StagedNumber):
+            if_(goes_on, self.watch.check)
+        elif goes_on and (not self.watch.ends_first or index < self._length):
             self.watch.check()
 
     def length(self) -> Any:
@@ -202,12 +206,20 @@ class Watching(Indexed):
         return self._read(index)
 
 
+_ENDED = sys.maxsize  # the position of an iterator that has given its last element
+
+
 class WatchingIterator(Watching, Fresh):
     """``iter(container)``."""
 
     __slots__ = ()
 
     once = True
+
+    @property
+    def may_grow(self) -> bool:
+        """Whether Python's forgets its container at the end: that of a deque looks at it for ever."""
+        return not isinstance(self.watch.container, collections.deque)
 
     def __length_hint__(self) -> int:
         return self._left()

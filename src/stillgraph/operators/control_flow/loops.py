@@ -12,7 +12,7 @@ from typing import Any
 
 from stillgraph.core.diagnostics import Refusal, refuse
 from stillgraph.operators import dispatch
-from stillgraph.operators.conditions.branches import Block, places
+from stillgraph.operators.conditions.branches import Block, if_exp, places
 from stillgraph.operators.conditions.truth import truth
 from stillgraph.operators.containers.drawing import drawn, items_of, iterable_of
 from stillgraph.operators.containers.ranges import Count
@@ -211,17 +211,13 @@ def capture_for(context: Context, iterable: Any, body: Callable[[Any], Exit | No
     if not sequence.is_known:
         if not sequence.pickable:
             raise refuse("SG206", "only the run knows how often this loop runs", location=here())
-        exit = _must_stage(*_indexed(context, sequence, length, body))
-        context.iterations = None
-        sequence.spend()
-        return exit
+        return _staged_over(context, sequence, length, body)
     start = context.checkpoint()
     staged: Any = None
     left = length - sequence.at_index
     if sequence.stageable and not sequence.endless and left > context.session.options.unroll_limit:
         staged = _try_stage_for(context, sequence, length, body, start)
         if not isinstance(staged, Unstageable):
-            sequence.spend()
             return staged  # type: ignore[no-any-return]  # of Any
         start = context.checkpoint()
     attempt = staged is None and sequence.stageable
@@ -232,15 +228,11 @@ def capture_for(context: Context, iterable: Any, body: Callable[[Any], Exit | No
         context.iterated()
         if not (sequence.is_known or sequence.endless):  # the body has drawn from it, in a branch
             start.rollback()
-            exit = _must_stage(*_indexed(context, sequence, length, body))
-            context.iterations = None
-            sequence.spend()
-            return exit
+            return _staged_over(context, sequence, length, body)
         if _undecided(exit):
             if attempt:
                 staged = _try_stage_for(context, sequence, length, body, start)
                 if not isinstance(staged, Unstageable):
-                    sequence.spend()
                     return staged  # type: ignore[no-any-return]  # of Any
                 items = sequence.begin()
                 context.iterations = 0
@@ -250,6 +242,25 @@ def capture_for(context: Context, iterable: Any, body: Callable[[Any], Exit | No
         if exit is not None and exit.certain and exit.continued is not True:
             return exit
     return None
+
+
+def _staged_over(context: Context, sequence: Any, length: Any, body: Callable[[Any], Exit | None]) -> Exit | None:
+    """Stage a loop over a sequence."""
+    exit = _must_stage(*_indexed(context, sequence, length, body))
+    context.iterations = None
+    _end(sequence, exit)
+    return exit
+
+
+def _end(sequence: Any, exit: Exit | None) -> None:
+    """Told how a staged loop over a sequence was left: at its end, an iterator over a list has no more elements."""
+    if not (sequence.once and sequence.may_grow):
+        return
+    if exit is None:
+        sequence.end()
+    elif not exit.certain or exit.ended is True:
+        left = any_flag(replace(exit, ended=False, continued=False))
+        if_exp(left, lambda: None, sequence.end)
 
 
 def _unroll(
@@ -313,8 +324,12 @@ def _run_generator(context: Context, generator: Produced, body: Callable[[Any], 
 def _indexed(
     context: Context, sequence: Any, length: Any, body: Callable[[Any], Exit | None]
 ) -> tuple[Context, Callable[[], Any], Block]:
-    """A ``for`` loop as one with a test."""
-    assert sequence.at_index is not None, "nobody else draws from it"
+    """A ``for`` loop as one with a test.
+
+    Raises:
+        CaptureError: another iterator draws from the sequence.
+    """
+    sequence.require_own()
     place: Place = sequence.position or Variable("the loop's index", 0)
     capture = context.session
 
@@ -346,6 +361,7 @@ def _try_stage_for(
     try:
         exit = _stage_for(context, sequence, length, body)
         context.iterations = None
+        _end(sequence, exit)
         return exit
     except Unstageable as failure:
         again.rollback()

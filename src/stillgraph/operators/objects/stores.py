@@ -160,6 +160,9 @@ def _set_slice(target: list[Any], key: slice, value: Any) -> bool:
     if key.step is not None and (not is_exactly(key.step, (int,)) or key.step != 1):
         message = "a slice with a step is assigned, of a list or with bounds that only the run knows"
         raise refuse("SG210", message, location=here(), hint="Assign the elements one by one, in a loop.")
+    if type(target) is not list:
+        message = f"a slice of a {type(target).__name__} is assigned, a list of a class of its own"
+        raise refuse("SG210", message, location=here(), hint="Assign the elements one by one, in a loop.")
     call(set_slice, target, key.start, key.stop, value)
     return True
 

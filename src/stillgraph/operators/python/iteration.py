@@ -1,4 +1,4 @@
-"""Functions that run over iterables: `enumerate`, `zip`, `reversed`, `list`, `tuple`, `sum`, `any` and `all`."""
+"""Functions that run over iterables: `reversed`, `list`, `tuple`, `sum`, `any` and `all`."""
 
 from __future__ import annotations
 
@@ -47,6 +47,9 @@ def sequence_for(value: Any) -> Any:
 def take_over(parts: Iterable[Any]) -> bool:
     """Let a new iterator alone draw from sequences, by their indices; False where some have been drawn from already."""
     iterators = [part for part in parts if part.once]
+    capture = capturing()
+    if capture.in_arm and not all(map(capture.iterators.is_made_here, iterators)):
+        return False  # only some paths would take it over
     if not all(each.is_fresh for each in iterators) or len(set(map(id, iterators))) < len(iterators):
         return False
     for each in iterators:
@@ -97,7 +100,8 @@ def all_(iterable: Any, /) -> Any:
 def _until(iterable: Any, stop_at: bool) -> Any:
     if method_of(iterable, "__next__") is not None:
         iterable = drawn(iterable)
-    if isinstance(iterable, Produced) or is_unknown(iterable):
+    by_position = isinstance(iterable, Indexed) and iterable.once and not iterable.is_known
+    if by_position or isinstance(iterable, Produced) or is_unknown(iterable):
         return _until_in_loop(iterable, stop_at)
     capture = capturing()
     iterator = items_of(iterable)

@@ -1,4 +1,4 @@
-"""Iterators: `iter`, `next`, `map`, and those of `itertools`."""
+"""Iterators: `iter`, `next`, `map`, `enumerate`, `zip`, and those of `itertools`."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ import contextlib
 import functools
 import itertools
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import BuiltinFunctionType, FunctionType, GeneratorType, MappingProxyType
 from typing import Any, NoReturn
+
+import torch
 
 from stillgraph.core.diagnostics import CaptureError, Refusal, refuse
 from stillgraph.core.lookup import is_exactly
@@ -59,6 +61,7 @@ from stillgraph.trace.code.signals import Diverged, Restart
 from stillgraph.trace.control_flow.raising import emit_raise
 from stillgraph.trace.control_flow.unknown import refuse_unknown
 from stillgraph.trace.heap.places import MISSING
+from stillgraph.trace.values.arrays.staged_array import StagedArray
 from stillgraph.trace.values.entries import container_of, some_keys
 from stillgraph.trace.values.numbers import Staged, StagedNumber
 
@@ -67,6 +70,8 @@ def _iter(*args: Any) -> Any:
     for each in args:
         if container_of(each) is not None:
             raise refuse_unknown("SG211", f"iter is given {called(each)}, {some_keys(each)}", each)
+    if len(args) == 1 and method_of(args[0], "__next__") is not None:
+        return args[0]  # its method ``__iter__`` was called already
     by_position = len(args) == 1 and (_capturing().knowledge.positions or _has_unknown_length(args[0]))
     return _by_position(args[0]) if by_position and type(args[0]) in _BY_POSITION else iter(*args)
 
@@ -95,6 +100,8 @@ def _run_over(iterable: Any) -> Any:
 
 def _has_unknown_length(iterable: Any) -> bool:
     """Whether only the run knows how much can be drawn from something."""
+    if isinstance(iterable, (torch.Tensor, StagedArray)) and not iterable.ndim:
+        return False  # nothing can
     sequence = as_sequence(iterable)
     if sequence is None:
         return is_fresh(iterable) or method_of(iterable, "__next__") is not None
@@ -103,9 +110,12 @@ def _has_unknown_length(iterable: Any) -> bool:
 
 def _islice(iterable: Any, *bounds: Any) -> Any:
     capture = _capturing()
-    if not is_exactly(iterable, (list, tuple)) or not 0 < len(bounds) < 3:
-        return _followed(itertools.islice)(iterable, *bounds)
+    if not 0 < len(bounds) < 4:
+        return itertools.islice(iterable, *bounds)  # says what is wrong
     cut = [as_index(capture, bound) for bound in bounds]
+    itertools.islice((), *(1 if isinstance(bound, StagedNumber) else bound for bound in cut))
+    if not is_exactly(iterable, (list, tuple)) or len(bounds) == 3:
+        return _cut_out(capture, iterable, cut)
     if not (lists.is_spread(iterable) or any(isinstance(bound, StagedNumber) for bound in cut)):
         return itertools.islice(iterable, *bounds)
     for place, bound in enumerate(cut):
@@ -113,6 +123,16 @@ def _islice(iterable: Any, *bounds: Any) -> Any:
             _require_count(capture, bound, "Stop argument" if place == len(cut) - 1 else "Indices")
     start = cut[0] if len(cut) == 2 and cut[0] is not None else 0
     return Sliced(iterable, start, cut[-1])
+
+
+def _cut_out(capture: Session, iterable: Any, cut: list[Any]) -> Any:
+    """``itertools.islice`` of what cannot be cut, or with a step."""
+    for place, bound in enumerate(cut):
+        if isinstance(bound, StagedNumber):
+            _require_count(capture, bound, "Stop argument" if place == 1 or len(cut) == 1 else "Indices")
+    if not any(map(_is_or_holds_unknown, (iterable, *cut))) and not any(isinstance(each, StagedNumber) for each in cut):
+        return itertools.islice(iterable, *cut)
+    return _generated(POLYFILLS[itertools.islice], itertools.islice, (iterable, *cut))
 
 
 def _require_count(capture: Session, bound: Any, what: str) -> None:
@@ -178,9 +198,16 @@ def zip_(*iterables: Any, strict: bool = False) -> Any:
     if not (unknown or again):
         return zip(*iterables, strict=strict)
     if strict:
-        what = "a list of unknown length is zipped strictly with an iterator"
+        what = "zip(strict=True) draws from an iterator, or from what only the run knows the length of"
         raise refuse("SG210", what, location=here(), hint="Make a list of that first, with list(...).")
-    return _generated(zipped, zip, (_without_iter(iterables[0]), *map(_by_position, iterables[1:])))
+    return _generated(zipped, zip, (_without_iter(iterables[0]), *map(_begun, iterables[1:])))
+
+
+def _begun(iterable: Any) -> Any:
+    """The iterator over what is asked for it once."""
+    begun = method_of(iterable, "__next__") is not None or isinstance(iterable, (Produced, Indexed))
+    found = iterable if begun and not isinstance(iterable, Range) else _by_position(iterable)
+    return found if isinstance(found, Iterator) else _iter(found)
 
 
 _AGAIN = (ListIterator, TupleIterator, TextIterator, RangeIterator)
@@ -292,29 +319,43 @@ def _zip_longest(*iterables: Any, fillvalue: Any = None) -> Any:
     if not all(is_exactly(each, (list, tuple)) for each in iterables):
         message = "itertools.zip_longest draws from a list of unknown length and from what has no length"
         raise refuse("SG206", message, location=here(), hint="Make lists of these first, with list(...).")
-    return _generated(zip_longest, itertools.zip_longest, iterables, {"fillvalue": fillvalue})
+    check = _unchanged("itertools.zip_longest", *iterables)
+    return _generated(zip_longest, itertools.zip_longest, (iterables, fillvalue, check))
 
 
 def _groupby(iterable: Any, key: Any = None) -> Any:
     """``itertools.groupby``: Python draws a group when the code asks for it, the polyfill before."""
+    if not _is_of_the_run(iterable):
+        return itertools.groupby(iterable, key)
+    values = iterable if is_exactly(iterable, (list, tuple)) else MISSING
+    if is_fresh(iterable):
+        values = only_computed(_capturing(), lambda: call(list, iterable))
+    if values is MISSING:
+        hint = "Make a list of it first, with list(...)."
+        raise refuse("SG206", "itertools.groupby draws from an iterator", location=here(), hint=hint)
 
     def quiet(value: Any) -> Any:
         found = only_computed(_capturing(), lambda: call(key, value))
         if found is MISSING:
-            hint = "Group in a loop of your own: if key(v) == last: group.append(v)."
             message = "the key of itertools.groupby may raise, or does more than compute"
+            hint = "Group in a loop of your own: if key(v) == last: group.append(v)."
             raise refuse("SG206", message, location=here(), hint=hint)
         return found
 
-    if not any(map(_is_of_the_run, (iterable, key))):
-        return itertools.groupby(iterable, key)
-    if not is_exactly(iterable, (list, tuple)):
-        is_fresh_one, given = is_fresh(iterable), iterable
-        iterable = only_computed(_capturing(), lambda: call(list, given)) if is_fresh_one else MISSING
-        if iterable is MISSING:
-            hint = "Make a list of it first, with list(...)."
-            raise refuse("SG206", "itertools.groupby draws from an iterator", location=here(), hint=hint)
-    return _generated(groupby, itertools.groupby, (iterable, None if key is None else quiet))
+    given = (values, None if key is None else quiet, _unchanged("itertools.groupby", values))
+    return _generated(groupby, itertools.groupby, given)
+
+
+def _unchanged(name: str, *values: Any) -> Callable[[], None]:
+    """What a polyfill calls that has read ahead: it refuses lists that are not what they were."""
+    held = [[*each] for each in values]
+
+    def check() -> None:
+        if any(len(now) != len(each) or not all(map(operator.is_, now, each)) for now, each in zip(values, held)):
+            message = f"a list is changed that {name} draws from"
+            raise refuse("SG206", message, location=here(), hint="Give it a copy: list(values).")
+
+    return check
 
 
 _STANDING_FOR: dict[type, type[Produced]] = {

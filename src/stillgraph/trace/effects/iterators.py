@@ -33,7 +33,7 @@ _MOST = 1000  # objects that are looked at: an iterator leads to few others
 _VIEWS: tuple[Iterable[Any], ...] = ([], (), range(0), {}.keys(), {}.values(), {}.items())
 _MADE_OF_ARGUMENTS = (enumerate, zip, map, filter, reversed, *(type(iter(each)) for each in _VIEWS))
 
-_KNOWN: tuple[Iterable[Any], ...] = ([], (), range(0), "")
+_KNOWN: tuple[Iterable[Any], ...] = ([], (), range(0), "", "é")
 _BY_POSITION = tuple(type(iter(each)) for each in _KNOWN)
 
 
@@ -181,7 +181,7 @@ class Iterators:
             raise refuse("SG305", _STOPPED, location=here(), hint=AS_LIST)
 
     def before_beginning(self, iterator: Any) -> None:
-        """Refuse to draw in an arm from a sequence that was made before it.
+        """Refuse to draw in an arm from an iterator of Python's that was made before it.
 
         Raises:
             Restart: it was, and would better be one that the arms join.
@@ -198,6 +198,11 @@ class Iterators:
         """Begin anew with iterators that branches join, if these are over known lists and the like."""
         if all(type(each) in _BY_POSITION for each in iterators) and not self.session.knowledge.positions:
             raise Restart("positions", None)
+
+    def is_made_here(self, iterator: Any) -> bool:
+        """Whether an iterator was made in the block that is being run, and in no branch or loop around."""
+        known = self._made.get(id(iterator))
+        return known is not None and known[1] is self.session.region
 
     def require_loop(self, method: CodeType) -> None:
         """Begin anew with loops that can be staged around a method ``__next__``, if it is not so yet."""

@@ -147,7 +147,8 @@ def table_of(container: Any) -> Table | None:
 
 def are_of_numbers(*sides: Any) -> bool:
     """Whether sets stand on all sides, and only the run knows the elements of one: numbers."""
-    return all(is_exactly(side, (set, frozenset)) for side in sides) and any(table_of(side) is not None for side in sides)
+    are_sets = all(is_exactly(side, (set, frozenset)) for side in sides)
+    return are_sets and any(table_of(side) is not None for side in sides)
 
 
 def refuse_operator(symbol: str, *sides: Any) -> None:
