@@ -43,6 +43,8 @@ WHAT: dict[str, Any] = {
     "object": WHERE,
     "size": (WHERE, 0),
     "first_by_loop": WHERE,
+    "positions": None,
+    "iterators": CODE,
 }
 
 

@@ -195,7 +195,8 @@ def zip_(*iterables: Any, strict: bool = False) -> Any:
     again = any(isinstance(part, _AGAIN) for part in parts)
     if parts and all(part is not None for part in parts) and not again and take_over(parts):
         return _zipped(parts, strict)
-    if not (unknown or again):
+    of_run = any(part is not None and not part.is_known for part in parts)
+    if not (unknown or again) or (strict and not of_run):
         return zip(*iterables, strict=strict)
     if strict:
         what = "zip(strict=True) draws from an iterator, or from what only the run knows the length of"
