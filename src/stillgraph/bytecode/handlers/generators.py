@@ -11,7 +11,7 @@ from stillgraph.bytecode.machine.iteration import Iteration
 from stillgraph.core.lookup import is_exactly
 from stillgraph.operators.calls.calls import call
 from stillgraph.operators.conditions.methods import method_of
-from stillgraph.operators.containers.drawing import items, iterable_of, run_by_loop
+from stillgraph.operators.containers.drawing import ByMethod, items, iterable_of, run_by_loop
 from stillgraph.operators.containers.iterables import as_sequence
 from stillgraph.operators.containers.watched import watched_container
 from stillgraph.operators.control_flow.generators import Produced
@@ -22,10 +22,10 @@ from stillgraph.trace.effects.iterators import is_advanced_unseen
 
 def _get_iter(frame: Frame, _: Any) -> None:
     value = frame.pop()
-    frame.push(frame.act(_iterator, value))
+    frame.push(frame.act(_iterator, value, frame.segment is not None))
 
 
-def _iterator(value: Any) -> Any:
+def _iterator(value: Any, in_segment: bool) -> Any:
     capture = session()
     if capture is None or isinstance(value, Iteration):
         return iter(value)
@@ -38,6 +38,8 @@ def _iterator(value: Any) -> Any:
     if known or as_sequence(value) is not None or watched_container(value) is not None or is_advanced_unseen(value):
         made: Any = Iteration(value)
     elif isinstance(value, Iterator):
+        if method_of(value, "__next__") is not None and not in_segment:
+            return ByMethod(value)
         return value if method is not None else iter(value)  # it was asked for its iterator
     else:
         made = iter(value)

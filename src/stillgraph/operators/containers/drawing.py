@@ -74,7 +74,7 @@ def drawn(values: Any) -> Any:
         values = call(method, values)
     values = run_by_loop(values)
     if method_of(values, "__next__") is not None:
-        found = _ByMethod(values)
+        found = ByMethod(values)
         capture.iterators.made(found, ())
         return found
     return capture.iterators.to_draw_from(values)
@@ -124,7 +124,7 @@ def items_of(iterable: Any) -> Iterator[Any]:
     """What a loop draws from an iterable: by the method of an object of the user's, followed like any other."""
     iterator = iter(iterable)
     if method_of(iterator, "__next__") is not None:
-        return _ByMethod(iterator)
+        return ByMethod(iterator)
     is_asked = session() is not None and is_advanced_unseen(iterable) and bool(lists_behind(iterable))
     return _from_lists(iterator) if is_asked else iterator
 
@@ -139,7 +139,7 @@ def _from_lists(iterator: Iterator[Any]) -> Iterator[Any]:
         yield item
 
 
-class _ByMethod(Fresh):
+class ByMethod(Fresh):
     """What draws from an iterator of the user's: its method is followed."""
 
     __slots__ = ("_count", "_iterator")
