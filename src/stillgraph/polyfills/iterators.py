@@ -10,8 +10,7 @@ from typing import Any
 
 def chain(*iterables: Any) -> Any:
     """``itertools.chain``."""
-    for iterable in iterables:
-        yield from iterable
+    yield from chained(iterables)
 
 
 def chained(iterables: Any) -> Any:
@@ -182,7 +181,7 @@ def groupby(values: Any, key: Any, check: Any) -> Any:
     current = values[0] if key is None else key(values[0])
     for element in values:
         found = element if key is None else key(element)
-        if len(group) > 0 and not current == found:  # noqa: SIM201 -- as Python asks
+        if len(group) > 0 and found not in (current,):  # the same object, or equal
             given = iter(group)
             yield (current, given)
             check()

@@ -13,11 +13,7 @@ def elements(values: Any) -> Any:
 
 def union(left: Any, *others: Any) -> Any:
     """``left.union(*others)``."""
-    made = left.copy()
-    for other in others:
-        for element in elements(other):
-            made.add(element)
-    return made
+    return update(left.copy(), *others)
 
 
 def intersection(left: Any, *others: Any) -> Any:
@@ -34,11 +30,7 @@ def intersection(left: Any, *others: Any) -> Any:
 
 def difference(left: Any, *others: Any) -> Any:
     """``left.difference(*others)``."""
-    made = left.copy()
-    for other in others:
-        for element in elements(other):
-            made.discard(element)
-    return made
+    return difference_update(left.copy(), *others)
 
 
 def symmetric_difference(left: Any, right: Any) -> Any:
@@ -78,9 +70,7 @@ def symmetric_difference_update(target: Any, right: Any) -> Any:
 
 def _filled(target: Any, made: Any) -> Any:
     target.clear()
-    for element in elements(made):
-        target.add(element)
-    return target
+    return update(target, made)
 
 
 def issubset(left: Any, right: Any) -> Any:

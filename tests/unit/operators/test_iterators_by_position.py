@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
-import io
 import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -14,35 +12,7 @@ import torch
 from torch import Tensor
 
 import stillgraph as sg
-
-CALLS = [torch.tensor(values) for values in ([1.0, 2.0, -1.0, 3.0], [-1.0, 2.0, -1.0, -3.0], [4.0, 2.0, 1.0, 3.0])]
-
-
-def positive(x: Tensor) -> list[float]:
-    """A list whose length only the run knows."""
-    found = []
-    for value in x.tolist():
-        if value > 0:
-            found.append(value)
-    return found
-
-
-def seen(function: Callable[[Tensor], Any], x: Tensor) -> Any:
-    """What a call gives, or raises, and prints."""
-    with contextlib.redirect_stdout(io.StringIO()) as text:
-        try:
-            result = repr(function(x.clone()))
-        except Exception as error:
-            result = repr(error)
-    return result, text.getvalue()
-
-
-def agree(function: Callable[[Tensor], Any]) -> None:
-    """One program does what eager PyTorch does."""
-    static = sg.to_static(function, backend="eager", full_graph=True)
-    for x in CALLS:
-        assert seen(static, x) == seen(function, x)
-    assert len(static.programs) == 1
+from tests.unit.operators.unknown_lists import CALLS, agree, agree_in_segments, positive
 
 
 # ---- iter and next
@@ -467,11 +437,9 @@ def test_an_iterator_that_ends_with_another_exception() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("function", ONE_PROGRAM)
+@pytest.mark.parametrize("function", [*ONE_PROGRAM, ended_by_another_exception])
 def test_in_segments(function: Callable[[Tensor], Any]) -> None:
-    static = sg.to_static(function, backend="eager", full_graph=False)
-    for x in CALLS:
-        assert seen(static, x) == seen(function, x)
+    agree_in_segments(function)
 
 
 # ---- generators that Python draws from: no element is all those of a list

@@ -11,7 +11,8 @@ import pytest
 from torch import Tensor
 
 import stillgraph as sg
-from tests.unit.operators.test_iterators_by_position import CALLS, Each, agree, positive, seen
+from tests.unit.operators.test_iterators_by_position import Each
+from tests.unit.operators.unknown_lists import CALLS, agree, agree_in_segments, positive
 
 
 def chained(x: Tensor) -> Any:
@@ -150,9 +151,7 @@ def test_as_in_eager(function: Callable[[Tensor], Any]) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("function", ONE_PROGRAM)
 def test_in_segments(function: Callable[[Tensor], Any]) -> None:
-    static = sg.to_static(function, backend="eager", full_graph=False)
-    for x in CALLS:
-        assert seen(static, x) == seen(function, x)
+    agree_in_segments(function)
 
 
 def by_a_key_that_prints(x: Tensor) -> Any:

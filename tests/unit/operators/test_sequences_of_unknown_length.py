@@ -11,7 +11,7 @@ import pytest
 from torch import Tensor
 
 import stillgraph as sg
-from tests.unit.operators.test_iterators_by_position import CALLS, agree, positive, seen
+from tests.unit.operators.unknown_lists import CALLS, agree, positive, seen
 
 
 def multiplied(x: Tensor) -> Any:

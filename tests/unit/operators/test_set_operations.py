@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from torch import Tensor
 
-from tests.unit.operators.test_iterators_by_position import agree, positive
+from tests.unit.operators.unknown_lists import agree, positive
 
 
 def members(x: Tensor) -> set[int]:

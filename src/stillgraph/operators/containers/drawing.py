@@ -142,43 +142,39 @@ def _from_lists(iterator: Iterator[Any]) -> Iterator[Any]:
 class ByMethod(Fresh):
     """What draws from an iterator of the user's: its method is followed."""
 
-    __slots__ = ("_count", "_iterator")
+    __slots__ = ("_iterator",)
 
     def __init__(self, iterator: Any) -> None:
-        self._iterator, self._count = iterator, 0
+        self._iterator = iterator
 
     def __iter__(self) -> Iterator[Any]:
         return self
 
     def __next__(self) -> Any:
-        """The next item.
-
-        Raises:
-            Restart: the run raises something each time, for many times: a loop that can be staged is to draw them.
-        """
-        capture, method = session(), method_of(self._iterator, "__next__")
-        if capture is None or method is None:
-            return next_of(self._iterator)
-        raises, item = capture.raises, next_of(self._iterator)
-        self._count += capture.raises > raises
-        if self._count > capture.options.unroll_limit:
-            capture.iterators.require_loop(method.__code__)
-        return item
+        return next_of(self._iterator)
 
 
 def next_of(iterator: Any) -> Any:
-    """The next item of an iterator."""
+    """The next item of an iterator.
+
+    Raises:
+        Restart: the run may raise something each time, for many times: a loop that can be staged is to draw them.
+    """
     method = method_of(iterator, "__next__")
     capture = session()
     if method is None or capture is None:
         if capture is not None and is_advanced_unseen(iterator):
             require_known(iterator)
         return next(iterator)
+    raises = capture.raises
     capture.iterators.asking.append(method.__code__)
     try:
-        return call(method, iterator)
+        item = call(method, iterator)
     finally:
         capture.iterators.asking.pop()
+    if capture.raises > raises:
+        capture.iterators.may_raise(method.__code__)
+    return item
 
 
 def begun(function: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:

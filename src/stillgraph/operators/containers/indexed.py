@@ -29,15 +29,27 @@ class Indexed(StandIn):
 
     once = False  # whether it is an iterator
     endless = False  # whether only what is done with an element can end an iteration
-    may_change = False  # whether its length is to be asked anew before each iteration
 
     def __init__(self) -> None:
         self.position = Variable("how far an iterator is", 0) if self.once else None
 
     @property
+    def stageable(self) -> bool:
+        """Whether `at` takes a staged index."""
+        return False
+
+    def length(self) -> Any:
+        """The number of elements, an ``int`` or a staged one."""
+        raise NotImplementedError
+
+    def at(self, index: Any) -> Any:
+        """The element at an index."""
+        raise NotImplementedError
+
+    @property
     def pickable(self) -> bool:
         """Whether a loop that has to be staged may pick elements, one that need not be is better unrolled."""
-        return bool(self.stageable)  # type: ignore[attr-defined]  # each of them has it
+        return self.stageable
 
     @property
     def is_fresh(self) -> bool:
@@ -57,7 +69,7 @@ class Indexed(StandIn):
     @property
     def is_known(self) -> bool:
         """Whether the capture knows how many elements are left."""
-        return isinstance(self.length(), int) and isinstance(self.at_index, int)  # type: ignore[attr-defined]  # as above
+        return isinstance(self.length(), int) and isinstance(self.at_index, int)
 
     def begin(self) -> Iterator[Any]:
         """Run over the elements; an iterator goes on where it was left."""
@@ -66,6 +78,11 @@ class Indexed(StandIn):
     def advance(self, index: Any) -> None:
         """Told that an element was drawn: the next one is at an index."""
         self._move(index)
+
+    @property
+    def may_change(self) -> bool:
+        """Whether its length is to be asked anew before each iteration."""
+        return False
 
     @property
     def may_grow(self) -> bool:
@@ -101,7 +118,7 @@ class Indexed(StandIn):
         self.check(index)
 
         def take() -> Any:
-            value = self.at(index)  # type: ignore[attr-defined]  # as above
+            value = self.at(index)
             self.advance(index + 1)
             return value
 
@@ -114,7 +131,7 @@ class Indexed(StandIn):
             emit_raise(capture, StopIteration())
             raise Diverged
 
-        return if_exp(index < self.length(), take, missing)  # type: ignore[attr-defined]  # as above
+        return if_exp(index < self.length(), take, missing)
 
     def check(self, index: Any) -> None:
         """To be called before it is asked whether there is an element at an index: Python may raise there."""
@@ -130,7 +147,7 @@ class Indexed(StandIn):
     def _there(self, index: Any) -> bool:
         """Whether there is an element at an index."""
         self.check(index)
-        there = index < self.length()  # type: ignore[attr-defined]  # asked anew: a list may grow meanwhile
+        there = index < self.length()
         if not isinstance(there, bool):
             raise refuse("SG206", "the number of iterations is only known at run time here", location=here())
         return there
@@ -138,13 +155,13 @@ class Indexed(StandIn):
     def _elements(self) -> Iterator[Any]:
         index = 0
         while self._there(index):
-            yield self.at(index)  # type: ignore[attr-defined]  # as above
+            yield self.at(index)
             index += 1
 
     def _drawn(self) -> Iterator[Any]:
         index = self.at_index
         while self._there(index):
-            item = self.at(index)  # type: ignore[attr-defined]  # as above
+            item = self.at(index)
             self.advance(index + 1)
             yield item
             index = self.at_index
@@ -152,10 +169,11 @@ class Indexed(StandIn):
 
     def _left(self) -> int:
         """How many elements an iterator has left, as its length."""
+        length: int = self.length()
         if self.is_fresh:
-            return self.length()  # type: ignore[attr-defined,no-any-return]  # as above
-        left = self.length() - self.at_index if self.is_known else self.refuse()  # type: ignore[attr-defined]  # as above
-        return max(left, 0)  # type: ignore[no-any-return]  # of Any
+            return length
+        left: int = length - self.at_index if self.is_known else self.refuse()
+        return max(left, 0)
 
     def __iter__(self) -> Iterator[Any]:
         return self if self.once else self.begin()

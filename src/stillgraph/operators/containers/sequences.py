@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from typing import Any, NoReturn, Protocol, runtime_checkable
+from typing import Any, NoReturn
 
 import torch
 
@@ -19,21 +19,6 @@ from stillgraph.trace.torch_rules.tensor_attributes import read_shape
 from stillgraph.trace.values import entries
 from stillgraph.trace.values.arrays.staged_array import StagedArray
 from stillgraph.trace.values.numbers import StagedNumber, is_number
-
-
-@runtime_checkable
-class Sequence(Protocol):
-    """An iterable that can be run over more than once."""
-
-    @property
-    def stageable(self) -> bool:
-        """Whether `at` takes a staged index."""
-
-    def length(self) -> Any:
-        """The number of elements, an ``int`` or a staged one."""
-
-    def at(self, index: Any) -> Any:
-        """The element at an index."""
 
 
 class StagedRows(Indexed):
@@ -86,7 +71,7 @@ class Listed(Indexed):
         return len(self.items) > 0
 
     @property
-    def may_change(self) -> bool:  # type: ignore[override]  # a list is asked, the others know
+    def may_change(self) -> bool:
         return type(self.items) is list and lists.is_spread(self.items)
 
     @property
@@ -165,7 +150,7 @@ class Enumerated(Indexed, kind=enumerate):
         self.inner, self._start = inner, start
 
     @property
-    def may_change(self) -> bool:  # type: ignore[override]  # as above
+    def may_change(self) -> bool:
         return bool(self.inner.may_change)
 
     @property
@@ -203,7 +188,7 @@ class Zipped(Indexed, kind=zip):
         self.inner = inner
 
     @property
-    def may_change(self) -> bool:  # type: ignore[override]  # as above
+    def may_change(self) -> bool:
         return any(sequence.may_change for sequence in self.inner)
 
     @property

@@ -18,7 +18,7 @@ from stillgraph.trace.capture.session import Session, session
 from stillgraph.trace.code.frames import here
 from stillgraph.trace.control_flow.joined.unjoined import Unjoined
 from stillgraph.trace.heap.exits import BREAK, Exit
-from stillgraph.trace.heap.places import MISSING, AttributePlace, Variable
+from stillgraph.trace.heap.places import MISSING, AttributePlace
 
 Emit = Callable[[Any], Any]
 """Takes what is yielded; gives whether the loop over the generator was left."""
@@ -128,34 +128,12 @@ class Delegated:
         self._value = yield from items(iterable)
 
 
-class _Enumerated(Produced, kind=enumerate):
-    __slots__ = ()
-
-
 class Mapped(Produced, kind=map):
     __slots__ = ()
 
 
 class _Filtered(Produced, kind=filter):
     __slots__ = ()
-
-
-def enumerated(generator: Produced, start: Any) -> Produced:
-    """``enumerate(generator, start)``."""
-
-    def run(emit: Emit) -> None:
-        capture = session()
-        assert capture is not None
-        count = Variable("the index of enumerate", start)
-
-        def each(item: Any) -> Any:
-            index = count.get()
-            capture.journal.write(count, index + 1)
-            return emit((index, item))
-
-        generator.run(each)
-
-    return _Enumerated(run, lambda: enumerate(generator, start))
 
 
 class _Zipped(Produced, kind=zip):
@@ -173,11 +151,6 @@ def strictly(zipped: Any, check: Callable[[], None]) -> Produced:
         check()
 
     return _Zipped(run, draw)
-
-
-def mapped(function: Callable[[Any], Any], generator: Produced) -> Produced:
-    """``map(function, generator)``."""
-    return Mapped(lambda emit: generator.run(lambda item: emit(function(item))), lambda: map(function, generator))
 
 
 _AS_LIST = "Make a list of it first, with list(...), and loop over parts of that."

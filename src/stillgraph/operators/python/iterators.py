@@ -32,10 +32,8 @@ from stillgraph.operators.containers.watched import iterated, run_over, watched_
 from stillgraph.operators.control_flow.generators import (
     Mapped,
     Produced,
-    enumerated,
     generator_of,
     is_fresh,
-    mapped,
     strictly,
 )
 from stillgraph.operators.control_flow.trials import only_computed
@@ -43,7 +41,7 @@ from stillgraph.operators.dispatch import call, own_items
 from stillgraph.operators.elements import lists
 from stillgraph.operators.elements.indices import as_index
 from stillgraph.operators.python.iteration import sequence_for, take_over
-from stillgraph.operators.python.numbers import index
+from stillgraph.operators.python.numbers import capturing, index
 from stillgraph.polyfills.iterators import (
     POLYFILLS,
     groupby,
@@ -72,13 +70,11 @@ def _iter(*args: Any) -> Any:
             raise refuse_unknown("SG211", f"iter is given {called(each)}, {some_keys(each)}", each)
     if len(args) == 1 and method_of(args[0], "__next__") is not None:
         return args[0]  # its method ``__iter__`` was called already
-    by_position = len(args) == 1 and (_capturing().knowledge.positions or _has_unknown_length(args[0]))
+    by_position = len(args) == 1 and (capturing().knowledge.positions or _has_unknown_length(args[0]))
     return _by_position(args[0]) if by_position and type(args[0]) in _BY_POSITION else iter(*args)
 
 
 def _map(function: Any, *iterables: Any) -> Any:
-    if len(iterables) == 1 and is_fresh(iterables[0]):
-        return mapped(functools.partial(_call_ending, function), iterables[0])
     if any(map(_has_unknown_length, iterables)):
         if len(iterables) == 1:
             return generator_of(_without_iter(iterables[0]), functools.partial(_call_ending, function), made=Mapped)
@@ -109,7 +105,7 @@ def _has_unknown_length(iterable: Any) -> bool:
 
 
 def _islice(iterable: Any, *bounds: Any) -> Any:
-    capture = _capturing()
+    capture = capturing()
     if not 0 < len(bounds) < 4:
         return itertools.islice(iterable, *bounds)  # says what is wrong
     cut = [as_index(capture, bound) for bound in bounds]
@@ -145,7 +141,7 @@ def _require_count(capture: Session, bound: Any, what: str) -> None:
 
 def _next(iterator: Any, *default: Any) -> Any:
     """``next``: an iterator from before the capture would be used up by it, one from before an arm by both arms."""
-    capture = _capturing()
+    capture = capturing()
     if capture.iterators.counted(iterator):
         return capture.iterators.counters.advance(iterator)
     if isinstance(iterator, Indexed) and iterator.once:
@@ -166,18 +162,12 @@ def _next(iterator: Any, *default: Any) -> Any:
         raise Restart("first_by_loop", where) from None
 
 
-def _capturing() -> Session:
-    capture = session()
-    assert capture is not None
-    return capture
-
-
 # ---- enumerate and zip
 def enumerate_(iterable: Any, start: Any = 0) -> Any:
     """``enumerate``."""
     start, iterable = index(start), _without_iter(iterable)
     if is_fresh(iterable):
-        return enumerated(iterable, start)
+        return _generated(numbered, enumerate, (iterable, start))
     sequence = sequence_for(iterable)
     if sequence is not None:
         fresh = not isinstance(sequence, _AGAIN) and take_over((sequence,))
@@ -251,16 +241,16 @@ def _require_one_length(parts: list[Any]) -> None:
 
 
 def _raise_in_arm(error: Exception) -> NoReturn:
-    if not _capturing().in_arm:
+    if not capturing().in_arm:
         raise error
-    emit_raise(_capturing(), error)
+    emit_raise(capturing(), error)
     raise Diverged
 
 
 # ---- itertools
 def _generated(polyfill: Callable[..., Any], kind: type, args: Any, kwargs: Any = MappingProxyType({})) -> Produced:
     """A polyfill that yields, in the place of an iterator of Python's."""
-    capture = _capturing()
+    capture = capturing()
     assert isinstance(polyfill, FunctionType)
     turned = capture.conversion.turn_inside_out(polyfill)
     assert turned is not None, f"{polyfill.__name__} is a generator"
@@ -282,7 +272,7 @@ def _followed(function: Any, is_drawn_at_once: bool = False, asks: bool = False)
     kind = function if isinstance(function, type) else itertools.chain
     is_of_run = _is_of_the_run if asks else _is_or_holds_unknown
 
-    def called(*args: Any, **kwargs: Any) -> Any:
+    def followed(*args: Any, **kwargs: Any) -> Any:
         if not any(map(is_of_run, (*args, *kwargs.values()))):
             return function(*args, **kwargs)
         if is_drawn_at_once:
@@ -290,7 +280,7 @@ def _followed(function: Any, is_drawn_at_once: bool = False, asks: bool = False)
             args = (*(call(tuple, each) for each in args[:count]), *args[count:])
         return _generated(POLYFILLS[function], kind, args, kwargs)
 
-    return called
+    return followed
 
 
 def _is_or_holds_unknown(given: Any) -> bool:
@@ -328,15 +318,16 @@ def _groupby(iterable: Any, key: Any = None) -> Any:
     """``itertools.groupby``: Python draws a group when the code asks for it, the polyfill before."""
     if not _is_of_the_run(iterable):
         return itertools.groupby(iterable, key)
-    values = iterable if is_exactly(iterable, (list, tuple)) else MISSING
-    if is_fresh(iterable):
-        values = only_computed(_capturing(), lambda: call(list, iterable))
+    values, is_fresh_one = iterable if is_exactly(iterable, (list, tuple)) else MISSING, is_fresh(iterable)
+    if is_fresh_one:
+        values = only_computed(capturing(), lambda: call(list, iterable))
     if values is MISSING:
+        what = "a generator that may raise, or does more than compute" if is_fresh_one else "an iterator"
         hint = "Make a list of it first, with list(...)."
-        raise refuse("SG206", "itertools.groupby draws from an iterator", location=here(), hint=hint)
+        raise refuse("SG206", f"itertools.groupby draws from {what}", location=here(), hint=hint)
 
     def quiet(value: Any) -> Any:
-        found = only_computed(_capturing(), lambda: call(key, value))
+        found = only_computed(capturing(), lambda: call(key, value))
         if found is MISSING:
             message = "the key of itertools.groupby may raise, or does more than compute"
             hint = "Group in a loop of your own: if key(v) == last: group.append(v)."

@@ -143,7 +143,7 @@ def len_(value: Any, /) -> Any:
     if isinstance(value, Indexed):
         if value.once:
             raise TypeError(f"object of type '{type(value).__name__}' has no len()")
-        return value.length()  # type: ignore[attr-defined]  # each of them has it
+        return value.length()
     if isinstance(value, StagedText):
         return value.stillgraph_computed(len, value)
     if lists.is_spread(value):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import weakref
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator
 from types import CodeType, FunctionType, GeneratorType
 from typing import TYPE_CHECKING, Any
@@ -34,7 +34,7 @@ _VIEWS: tuple[Iterable[Any], ...] = ([], (), range(0), {}.keys(), {}.values(), {
 _MADE_OF_ARGUMENTS = (enumerate, zip, map, filter, reversed, *(type(iter(each)) for each in _VIEWS))
 
 _KNOWN: tuple[Iterable[Any], ...] = ([], (), range(0), "", "é")
-_BY_POSITION = tuple(type(iter(each)) for each in _KNOWN)
+_OVER_KNOWN = tuple(type(iter(each)) for each in _KNOWN)
 
 
 class Fresh:
@@ -61,6 +61,7 @@ class Iterators:
         self.advances: list[int] = []
         self.count = 0
         self.asking: list[CodeType] = []
+        self._may_raise: Counter[CodeType] = Counter()
         self.watches: weakref.WeakSet[Any] = weakref.WeakSet()
         self._made: dict[int, tuple[Any, Region | None, int]] = {}  # where they are from, and which they are
         self._over_outer: set[int] = set()  # those among them that advance others from outside the function
@@ -196,13 +197,23 @@ class Iterators:
 
     def _require_positions(self, iterators: list[Any]) -> None:
         """Begin anew with iterators that branches join, if these are over known lists and the like."""
-        if all(type(each) in _BY_POSITION for each in iterators) and not self.session.knowledge.positions:
+        if all(type(each) in _OVER_KNOWN for each in iterators) and not self.session.knowledge.positions:
             raise Restart("positions", None)
 
     def is_made_here(self, iterator: Any) -> bool:
         """Whether an iterator was made in the block that is being run, and in no branch or loop around."""
         known = self._made.get(id(iterator))
         return known is not None and known[1] is self.session.region
+
+    def may_raise(self, method: CodeType) -> None:
+        """Told that a method ``__next__`` gave an item, and that the run may raise something in place of it.
+
+        Raises:
+            Restart: it did so many times, and nothing else may end the loop.
+        """
+        self._may_raise[method] += 1
+        if self._may_raise[method] > self.session.options.unroll_limit:
+            self.require_loop(method)
 
     def require_loop(self, method: CodeType) -> None:
         """Begin anew with loops that can be staged around a method ``__next__``, if it is not so yet."""

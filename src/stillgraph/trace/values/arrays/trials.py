@@ -154,6 +154,8 @@ def require_alike(
         return
     for sample in (_sample, _signed_sample):
         given = [_dummy(sample, value) for value in (*own, *args)]
+        if name in _IN_ORDER and len(given) > _IN_ORDER[name]:
+            given[_IN_ORDER[name]] = numpy.sort(given[_IN_ORDER[name]])
         named = {key: _dummy(sample, value) for key, value in kwargs.items()}
         theirs, theirs_named = copy.deepcopy((given, named))
         with numpy.errstate(all="ignore"), warnings.catch_warnings(), _without_modes():
@@ -175,10 +177,11 @@ def require_alike(
             raise refuse("SG310", message, location=here(), hint=counterpart(real))
 
 
-_OF_NO_VALUES = frozenset({"empty_like", "argsort", "argpartition", "lexsort", "svd", "qr", "eig", "eigh", "interp"})
-"""Functions whose values are left open: of no values, in the order of equal ones, up to signs, or between places that
-are in no order, as those of the samples.
-"""
+_OF_NO_VALUES = frozenset({"empty_like", "argsort", "argpartition", "lexsort", "svd", "qr", "eig", "eigh"})
+"""Functions whose values are left open: of no values, in the order of equal ones, or up to signs."""
+
+_IN_ORDER = {"interp": 1, "searchsorted": 0}
+"""Functions that want one of their arguments in order, and which that is."""
 
 
 def _sample(shape: tuple[int, ...], dtype: str) -> Any:
