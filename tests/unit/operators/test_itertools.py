@@ -11,34 +11,34 @@ import pytest
 from torch import Tensor
 
 import stillgraph as sg
-from tests.unit.operators.test_iterators_by_position import Each
-from tests.unit.operators.unknown_lists import CALLS, agree, agree_in_segments, positive
+from tests.unit.operators.grown import LONGER_CALLS, agree, agree_in_segments, grown
+from tests.unit.operators.test_iterators_of_objects import Each
 
 
 def chained(x: Tensor) -> Any:
     total = 0.0
-    for value in itertools.chain(positive(x), x.tolist()):
+    for value in itertools.chain(grown(x), x.tolist()):
         if value < 0:
             continue
         if total > 4:
             break
         total += value
-    return total, list(itertools.chain.from_iterable([positive(x), [1.0]])), next(itertools.chain(positive(x), [9.0]))
+    return total, list(itertools.chain.from_iterable([grown(x), [1.0]])), next(itertools.chain(grown(x), [9.0]))
 
 
 def accumulated(x: Tensor) -> Any:
     with_function = itertools.accumulate(x.tolist(), lambda a, b: a * b if b > 0 else a, initial=1.0)
-    return list(itertools.accumulate(positive(x))), list(itertools.accumulate(x.tolist(), max)), list(with_function)
+    return list(itertools.accumulate(grown(x))), list(itertools.accumulate(x.tolist(), max)), list(with_function)
 
 
 def cut(x: Tensor) -> Any:
-    values = positive(x)
+    values = grown(x)
     parts = itertools.islice(values, 2), itertools.islice(values, 1, 3), itertools.islice(values, 0, None, 2)
     return [list(part) for part in parts], list(itertools.islice(Each(values), int(x[0].abs())))
 
 
 def cut_while_it_grows(x: Tensor) -> Any:
-    values, count = positive(x), 0
+    values, count = grown(x), 0
     for value in itertools.islice(values, 5):
         values.append(value)
         count += 1
@@ -46,7 +46,7 @@ def cut_while_it_grows(x: Tensor) -> Any:
 
 
 def neighbours(x: Tensor) -> Any:
-    return [b - a for a, b in itertools.pairwise(positive(x))]
+    return [b - a for a, b in itertools.pairwise(grown(x))]
 
 
 def selected(x: Tensor) -> Any:
@@ -57,7 +57,7 @@ def selected(x: Tensor) -> Any:
 
 def while_they_last(x: Tensor) -> Any:
     before, behind = (function(lambda i: x[i] > 0, range(4)) for function in (itertools.takewhile, itertools.dropwhile))
-    return list(before), [*behind], sum(1 for _ in itertools.takewhile(lambda v: v < 2, positive(x)))
+    return list(before), [*behind], sum(1 for _ in itertools.takewhile(lambda v: v < 2, grown(x)))
 
 
 def the_rest(x: Tensor) -> Any:
@@ -66,7 +66,7 @@ def the_rest(x: Tensor) -> Any:
 
 
 def spread_out(x: Tensor) -> Any:
-    return list(map(operator.mul, positive(x), positive(x)))
+    return list(map(operator.mul, grown(x), grown(x)))
 
 
 def repeated(x: Tensor) -> Any:
@@ -74,11 +74,11 @@ def repeated(x: Tensor) -> Any:
 
 
 def longest(x: Tensor) -> Any:
-    return list(itertools.zip_longest(positive(x), [1.0, 2.0, 3.0], fillvalue=0.0))
+    return list(itertools.zip_longest(grown(x), [1.0, 2.0, 3.0], fillvalue=0.0))
 
 
 def combined(x: Tensor) -> Any:
-    values = positive(x)
+    values = grown(x)
     return (
         list(itertools.product(values, [1.0, 2.0])),
         [a * b for a, b in itertools.combinations(values, 2)],
@@ -107,7 +107,7 @@ def of_known_lists(x: Tensor) -> Any:
 
 
 def drawn_at_once(x: Tensor) -> Any:
-    values = positive(x)
+    values = grown(x)
     pairs = itertools.product(values, [1.0])
     values.append(5.0)
     return list(pairs), values
@@ -115,7 +115,7 @@ def drawn_at_once(x: Tensor) -> Any:
 
 def endless(x: Tensor) -> Any:
     scaled = [a * b for a, b in zip(itertools.repeat(x[0].item()), x.tolist())]
-    return scaled, list(zip(itertools.count(), positive(x))), list(zip(positive(x), itertools.count(1)))
+    return scaled, list(zip(itertools.count(), grown(x))), list(zip(grown(x), itertools.count(1)))
 
 
 def of_tensors(x: Tensor) -> Any:
@@ -133,7 +133,7 @@ def of_known_values(x: Tensor) -> Any:
 
 
 def cut_at_a_bound_of_the_run(x: Tensor) -> Any:
-    return list(itertools.islice(iter(positive(x)), int(x[0]))), list(itertools.islice(iter(positive(x)), 1, 4, 2))
+    return list(itertools.islice(iter(grown(x)), int(x[0]))), list(itertools.islice(iter(grown(x)), 1, 4, 2))
 
 
 ONE_PROGRAM = [
@@ -168,14 +168,14 @@ def groups_kept(x: Tensor) -> Any:
 
 
 def groups_of_an_iterator(x: Tensor) -> Any:
-    it = iter(positive(x))
+    it = iter(grown(x))
     for _ in itertools.groupby(it):
         break
     return list(it)
 
 
 def a_list_that_grows(x: Tensor) -> Any:
-    values, count = positive(x), 0
+    values, count = grown(x), 0
     for _ in itertools.groupby(values):
         if count == 0:
             values.append(9.0)
@@ -194,5 +194,5 @@ def a_list_that_grows(x: Tensor) -> Any:
 )
 def test_groups_are_drawn_in_their_turn(function: Callable[[Tensor], Any], code: str) -> None:
     with pytest.raises(sg.CaptureError) as caught:
-        sg.to_static(function, backend="eager", full_graph=True)(CALLS[0])
+        sg.to_static(function, backend="eager", full_graph=True)(LONGER_CALLS[0])
     assert caught.value.reason.code == code

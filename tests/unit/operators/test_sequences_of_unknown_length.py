@@ -11,11 +11,11 @@ import pytest
 from torch import Tensor
 
 import stillgraph as sg
-from tests.unit.operators.unknown_lists import CALLS, agree, positive, seen
+from tests.unit.operators.grown import LONGER_CALLS, agree, grown, seen
 
 
 def multiplied(x: Tensor) -> Any:
-    return math.prod(positive(x)), math.prod(x.tolist(), start=2.0), math.prod([2, 3])
+    return math.prod(grown(x)), math.prod(x.tolist(), start=2.0), math.prod([2, 3])
 
 
 def multiplied_in_an_arm(x: Tensor) -> Any:
@@ -23,12 +23,12 @@ def multiplied_in_an_arm(x: Tensor) -> Any:
 
 
 def in_the_middle(x: Tensor) -> Any:
-    values = positive(x)
+    values = grown(x)
     return statistics.median(values), statistics.median_low(values), statistics.median_high(x.tolist())
 
 
 def the_end_replaced(x: Tensor) -> Any:
-    values = positive(x)
+    values = grown(x)
     values[1:] = [9.0]
     values[-1:] = (value for value in (1.0, 2.0))
     values[:0] = [7.0, 8.0]
@@ -37,16 +37,16 @@ def the_end_replaced(x: Tensor) -> Any:
 
 
 def replaced_by_itself(x: Tensor) -> Any:
-    values = positive(x)
+    values = grown(x)
     values[1:] = values
-    values[:1] = positive(x)
+    values[:1] = grown(x)
     return values
 
 
 def cut_by_the_run(x: Tensor) -> Any:
     values, count = [1, 2, 3, 4], int(x[0])
     values[count:] = [9]
-    values[-count:count] = [int(value) for value in positive(x)]
+    values[-count:count] = [int(value) for value in grown(x)]
     return values
 
 
@@ -57,7 +57,7 @@ def tensors_cut_by_the_run(x: Tensor) -> Any:
 
 
 def replaced_by_what_is_no_sequence(x: Tensor) -> Any:
-    values: Any = positive(x)
+    values: Any = grown(x)
     values[1:] = 5
     return values
 
@@ -75,16 +75,16 @@ def test_as_in_eager(function: Callable[[Tensor], Any]) -> None:
 
 def test_what_is_no_sequence() -> None:
     static = sg.to_static(replaced_by_what_is_no_sequence, backend="eager")
-    for x in CALLS:
+    for x in LONGER_CALLS:
         assert seen(static, x) == seen(replaced_by_what_is_no_sequence, x)
 
 
 def test_a_slice_with_a_step_is_refused() -> None:
     def function(x: Tensor) -> Any:
-        values = positive(x)
+        values = grown(x)
         values[::2] = [1.0]
         return values
 
     with pytest.raises(sg.CaptureError) as caught:
-        sg.to_static(function, backend="eager")(CALLS[0])
+        sg.to_static(function, backend="eager")(LONGER_CALLS[0])
     assert caught.value.reason.code == "SG210"

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from torch import Tensor
 
-from tests.unit.operators.unknown_lists import agree, positive
+from tests.unit.operators.grown import agree, grown
 
 
 def members(x: Tensor) -> set[int]:
     """A set of which only the run knows the elements."""
-    return {int(value) for value in positive(x)}
+    return {int(value) for value in grown(x)}
 
 
 def united(x: Tensor) -> Any:
