@@ -62,7 +62,16 @@ ANSWERED: dict[str, Callable[[Tensor], Any]] = {
     "tensor": lambda x: torch.tensor(sorted(s(x))),
     "popitem": lambda x: d(x).popitem(),
     "Counter": lambda x: collections.Counter(d(x)),
+    "s == {1}": lambda x: s(x) == {1},
+    "s <= t": lambda x: s(x) <= {1, 2, 3},
+    "t & s": lambda x: {1} & s(x),
+    "added - t": lambda x: len(added(x) - {1}),
+    "added & t": lambda x: 1 in (added(x) & {1, 2}),
+    "t ^ added": lambda x: len({1, 2} ^ added(x)),
+    "{*s, 3}": lambda x: {*s(x), 3},
 }
+
+
 def added(x: Tensor) -> set[int]:
     found: set[int] = set()
     found.add(int(x[0]))
@@ -76,16 +85,9 @@ REFUSED: dict[str, Callable[[Tensor], Any]] = {
     "{1} >= d.keys()": lambda x: d(x).keys() <= {1} or {1} >= d(x).keys(),
     "d.items() == {(1, 1)}": lambda x: d(x).items() == {(1, 1)},
     "d.keys().isdisjoint": lambda x: d(x).keys().isdisjoint({1}),
-    "s == {1}": lambda x: s(x) == {1},
-    "s <= t": lambda x: s(x) <= {1, 2, 3},
     "s.union": lambda x: s(x).union([3]),
     "t.intersection(s)": lambda x: {1}.intersection(s(x)),
     "t.issubset(s)": lambda x: {1}.issubset(s(x)),
-    "t & s": lambda x: {1} & s(x),
-    "added - t": lambda x: len(added(x) - {1}),
-    "added & t": lambda x: 1 in (added(x) & {1, 2}),
-    "t ^ added": lambda x: len({1, 2} ^ added(x)),
-    "{*s, 3}": lambda x: {*s(x), 3},
     "{3: 1, **d}": lambda x: len({3: 1, **d(x)}),
     "dict(d, a=1)": lambda x: len(dict(d(x), a=1)),
     "dict(pairs, a=1)": lambda x: dict([(int(x[0]), 1), (int(x[1]), 2)], a=3),

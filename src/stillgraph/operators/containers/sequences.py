@@ -32,10 +32,15 @@ class StagedRows(Indexed):
         super().__init__()
         self.tensor = tensor
 
-    def length(self) -> Any:
+    @property
+    def shape(self) -> torch.Size:
+        """That of the tensor."""
         capture = session()
         assert capture is not None
-        shape = read_shape(capture, self.tensor, capture.to_fake(self.tensor))
+        return read_shape(capture, self.tensor, capture.to_fake(self.tensor))
+
+    def length(self) -> Any:
+        shape = self.shape
         if not shape:
             raise TypeError("iteration over a 0-d tensor")
         return shape[0]

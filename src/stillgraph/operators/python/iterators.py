@@ -10,8 +10,6 @@ from collections.abc import Callable, Iterator
 from types import BuiltinFunctionType, FunctionType, GeneratorType, MappingProxyType
 from typing import Any, NoReturn
 
-import torch
-
 from stillgraph.core.diagnostics import CaptureError, Refusal, refuse
 from stillgraph.core.lookup import is_exactly
 from stillgraph.operators.conditions.branches import if_, if_exp
@@ -24,6 +22,7 @@ from stillgraph.operators.containers.sequences import (
     Enumerated,
     ListIterator,
     Sliced,
+    StagedRows,
     TextIterator,
     TupleIterator,
     Zipped,
@@ -59,7 +58,6 @@ from stillgraph.trace.code.signals import Diverged, Restart
 from stillgraph.trace.control_flow.raising import emit_raise
 from stillgraph.trace.control_flow.unknown import refuse_unknown
 from stillgraph.trace.heap.places import MISSING
-from stillgraph.trace.values.arrays.staged_array import StagedArray
 from stillgraph.trace.values.entries import container_of, some_keys
 from stillgraph.trace.values.numbers import Staged, StagedNumber
 
@@ -77,7 +75,7 @@ def _iter(*args: Any) -> Any:
 def _map(function: Any, *iterables: Any) -> Any:
     if any(map(_has_unknown_length, iterables)):
         if len(iterables) == 1:
-            return generator_of(_without_iter(iterables[0]), functools.partial(_call_ending, function), made=Mapped)
+            return generator_of(_without_iter(iterables[0]), lambda item: _call_ending(function, item), made=Mapped)
         return generator_of(zip_(*iterables), lambda items: _call_ending(function, *items), made=Mapped)
     known = (each if is_looped_over(each) else known_or_list(_run_over(each)) for each in iterables)
     return map(functools.partial(_call_ending, function), *known)
@@ -96,9 +94,9 @@ def _run_over(iterable: Any) -> Any:
 
 def _has_unknown_length(iterable: Any) -> bool:
     """Whether only the run knows how much can be drawn from something."""
-    if isinstance(iterable, (torch.Tensor, StagedArray)) and not iterable.ndim:
-        return False  # nothing can
     sequence = as_sequence(iterable)
+    if isinstance(sequence, StagedRows) and not sequence.shape:
+        return False  # nothing can
     if sequence is None:
         return is_fresh(iterable) or method_of(iterable, "__next__") is not None
     return not sequence.is_known

@@ -172,13 +172,14 @@ _COMPREHENDED = "_comprehended"
 def _comprehension(frame: FrameType) -> str | None:
     """What Python calls the function of a comprehension that one of our frames makes, where it makes one."""
     code = frame.f_code
-    if code.co_qualname in _GENERATORS:
-        return "<genexpr>"
-    if code.co_qualname != _COMPREHENDED or _ARE_INLINE:
+    is_generator = code.co_qualname in _GENERATORS
+    if not is_generator and (code.co_qualname != _COMPREHENDED or _ARE_INLINE):
         return None
     variables = frame.f_locals
-    if is_ours(variables["element"].__code__.co_filename):  # an operator is at it
+    if is_ours(variables["element"].__code__.co_filename):  # an operator is at it, such as ``map``
         return None
+    if is_generator:
+        return "<genexpr>"
     return next(name for kind, name in _CONTAINERS if type(variables["result"]) is kind)
 
 

@@ -14,10 +14,14 @@ from stillgraph.trace.graph.recorder import Recorder
 from stillgraph.trace.heap.exits import Exit
 from stillgraph.trace.heap.identities import Conditions, Identities
 from stillgraph.trace.heap.places import MISSING, ContentsPlace, Place
+from stillgraph.trace.values import lists
 from stillgraph.trace.values.arrays.staged_array import StagedArray
 from stillgraph.trace.values.complexes import StagedComplex
 from stillgraph.trace.values.containers import object_parts
 from stillgraph.trace.values.entries import Entry
+
+IsOlder = Callable[[Any], bool]
+Stays = Callable[[Any, IsOlder], bool]  # whether the next iteration may find a container of this one again
 
 
 def mutable_containers(value: Any) -> Iterator[Any]:
@@ -84,20 +88,26 @@ def remember_copies(recorder: Recorder, is_older: Callable[[Any], bool], result:
             recorder.identities.copy_of(container, older.values())
 
 
-def put_into_others(left: dict[Hashable, Any], places: dict[Hashable, Place]) -> set[Hashable]:
-    """The variables and attributes that hold what an iteration has put into a container, too.
+def held_elsewhere(identities: Identities, left: dict[Hashable, Any], places: dict[Hashable, Place]) -> set[Hashable]:
+    """The places in which an iteration leaves an object that a container holds, too: the next one finds another there.
 
     Args:
+        identities: what is known of copies: those of elements of a list of unknown length are some.
         left: what an iteration leaves where containers are made anew.
         places: where that is.
     """
-    contents = [value for key, value in left.items() if isinstance(places[key], ContentsPlace)]
-    inside = {id(each) for value in contents for each in mutable_containers(value)}
-    return {
-        key
+    contents = {key for key in left if isinstance(places[key], ContentsPlace)}
+    held = {
+        key: {id(c): c for c in mutable_containers(value) if key not in contents or c is not value}
         for key, value in left.items()
-        if not isinstance(places[key], ContentsPlace) and any(id(each) in inside for each in mutable_containers(value))
     }
+    holders = collections.Counter(each for key in contents for each in held[key])
+
+    def is_held(key: Hashable, container: Any) -> bool:
+        return holders[id(container)] > (key in contents) or identities.is_copy(container)
+
+    rows = {key for key in contents if lists.has_spread(left[key])}  # of these, the elements are copies anyhow
+    return {key for key in left.keys() - rows if any(is_held(key, each) for each in held[key].values())}
 
 
 def freeze_all(identities: Identities, copy: Any, original: Any) -> None:
@@ -105,6 +115,12 @@ def freeze_all(identities: Identities, copy: Any, original: Any) -> None:
     originals = [*mutable_containers(original)]
     for each in mutable_containers(copy):
         identities.copy_of(each, originals)
+
+
+def freeze_result(identities: Identities, result: Any, left: Any) -> None:
+    """As `freeze_all`, for what a block that is run many times returns, where that is a copy."""
+    if any(map(identities.is_copy, mutable_containers(left))):
+        freeze_all(identities, result, left)
 
 
 def refuse_lost_names(identities: Identities, left: dict[Place, Any], inputs: Iterable[Any]) -> None:
@@ -138,3 +154,21 @@ def refuse_lost_names(identities: Identities, left: dict[Place, Any], inputs: It
 def _exclude(some: Conditions, others: Conditions) -> bool:
     """Whether no path has both: a flag would be true and false."""
     return any(flag is other and holds is not wanted for flag, holds in some for other, wanted in others)
+
+
+def staying(recorder: Recorder, inputs: dict[Hashable, Any], left: dict[Hashable, Any]) -> Stays:
+    """Whether an iteration that puts a container into a list may find it again in the next one.
+
+    Args:
+        recorder: the capture.
+        inputs: what stands in an iteration for what the loop carries: another container in each.
+        left: what it leaves in these places; where that may be one of the former, the next has it as well.
+    """
+    carried = {id(container): container for value in inputs.values() for container in mutable_containers(value)}
+    held = [c for value in left.values() if not _is_listed(value) for c in mutable_containers(value)]
+    again = {id(each) for container in held for each in recorder.identities.behind(container)}
+    return lambda container, is_older: id(container) in again if id(container) in carried else is_older(container)
+
+
+def _is_listed(value: Any) -> bool:
+    return isinstance(value, (list, tuple, collections.deque)) and lists.has_spread(value)

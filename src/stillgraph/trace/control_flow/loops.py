@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import collections
 import contextlib
 import functools
 from collections.abc import Callable, Hashable, Iterator, Sequence
@@ -13,12 +12,15 @@ import torch
 
 from stillgraph.program.types import JoinFailure
 from stillgraph.trace.control_flow.aliases import (
+    Stays,
     freeze_all,
     freeze_copies,
+    freeze_result,
+    held_elsewhere,
     mutable_containers,
-    put_into_others,
     refuse_lost_names,
     remember_copies,
+    staying,
     with_other_names,
 )
 from stillgraph.trace.control_flow.arms import Arm, continue_arm, run_arm
@@ -54,12 +56,11 @@ from stillgraph.trace.heap.exits import Exit, Return
 from stillgraph.trace.heap.places import AttributePlace, ContentsPlace, Place
 from stillgraph.trace.values.containers import object_parts, split
 from stillgraph.trace.values.list_contents import mutable_parts
-from stillgraph.trace.values.lists import Element, StagedSpread, has_spread
+from stillgraph.trace.values.lists import Element, StagedSpread
 
 _MAX_ROUNDS = 12
 _LATE = 9  # rounds
 Test = Callable[[], Any]  # gives True, False, a tensor or a staged number
-Stays = Callable[[Any, Arm], bool]  # whether the next iteration may find a container of this one again
 
 
 @dataclass
@@ -73,7 +74,7 @@ class _Loop:
     exit: State
     unsettled: str | None = None  # a place that has changed its kind in the last round
     shared: set[Hashable] = field(default_factory=set)  # places whose containers have other names
-    copied: set[Hashable] = field(default_factory=set)  # places whose objects an iteration puts into containers, too
+    copied: set[Hashable] = field(default_factory=set)  # places whose objects containers hold, too
     endless: bool = False  # whether its test always says yes, so that something in its body ends it
 
     def all_states(self) -> list[State]:
@@ -174,17 +175,22 @@ def _rotated(
 
 def _run_body(loop_: _Loop, body: Block) -> tuple[Arm, dict[Hashable, Any]]:
     """Run the body once, every carried leaf a fresh placeholder."""
+    arm, inputs, _ = _begin(loop_)
+    continue_arm(loop_.recorder, arm, body, loop_.noted)
+    return arm, inputs
+
+
+def _begin(loop_: _Loop) -> tuple[Arm, dict[Hashable, Any], Exit]:
+    """A region of the loop: its arm, and what stands there for what the places hold and for how the loop is left."""
     recorder = loop_.recorder
     region = Region(recorder.region)
     with recorder.resume(region):
         inputs = {key: build(state, lambda slot: carried(recorder, region, slot)) for key, state in loop_.state.items()}
-        build(loop_.exit, lambda slot: carried(recorder, region, slot))
+        exit: Exit = build(loop_.exit, lambda slot: carried(recorder, region, slot))
     _freeze_shared(loop_, inputs)
     for key in loop_.copied:
         freeze_all(recorder.identities, inputs[key], loop_.places[key].get())
-    arm = Arm(region, writes={key: (loop_.places[key], value) for key, value in inputs.items()})
-    continue_arm(recorder, arm, body, loop_.noted)
-    return arm, inputs
+    return Arm(region, writes={key: (loop_.places[key], value) for key, value in inputs.items()}), inputs, exit
 
 
 def _tell_shared(loop_: _Loop) -> None:
@@ -239,7 +245,8 @@ def _settle(
     joiner.at = None
     exit = widen(joiner, loop_.exit, DEAD if arm.diverged else _final(arm.exit), "return")
     left = _left(loop_, arm, inputs)
-    copied = put_into_others({key: left[key] for key, state in loop_.state.items() if is_rebuilt(state)}, loop_.places)
+    rebuilt = {key: left[key] for key, state in loop_.state.items() if is_rebuilt(state)}
+    copied = held_elsewhere(loop_.recorder.identities, rebuilt, loop_.places)
     settled = settled and exit is loop_.exit and copied <= loop_.copied
     loop_.copied |= copied
     loop_.exit = exit
@@ -286,7 +293,7 @@ def _joined(
     refuse_lost_names(recorder.identities, made_anew, inputs.values())
     for place in loop_.places.values():
         recorder.relied.add(place)  # without an iteration it is left as it was
-    stays = _staying(recorder, inputs, left)
+    stays = staying(recorder, inputs, left)
     if any(map(is_rebuilt, loop_.state.values())):
         arm.look()
     met: list[Met] = []
@@ -308,25 +315,12 @@ def _joined(
             if is_made_anew:
                 remember_copies(recorder, arm.is_older, result, left[key])
     exit: Exit = build(loop_.exit, lambda _: next(values))
+    freeze_result(recorder.identities, exit, DEAD if arm.diverged else _final(arm.exit))
     at_the_end = contextlib.nullcontext, functools.partial(recorder.resume, arm.region)
     rule_out(recorder, exit, (NO_EXIT, _final(arm.exit)), met, at_the_end)
     if loop_.endless:
         exit = exit.taken
     return None if all(flag is False for flag in exit.flags) else exit
-
-
-def _staying(recorder: Recorder, inputs: dict[Hashable, Any], left: dict[Hashable, Any]) -> Stays:
-    """Whether an iteration that puts a container into a list may find it again in the next one.
-
-    Args:
-        recorder: the capture.
-        inputs: what stands in an iteration for what the loop carries: another container in each.
-        left: what it leaves in these places; where that may be one of the former, the next has it as well.
-    """
-    carried = {id(container): container for value in inputs.values() for container in mutable_containers(value)}
-    held = [c for value in left.values() if not _is_listed(value) for c in mutable_containers(value)]
-    again = {id(each) for container in held for each in recorder.identities.behind(container)}
-    return lambda container, arm: id(container) in again if id(container) in carried else arm.is_older(container)
 
 
 def _freeze(recorder: Recorder, state: State, value: Any, result: Any, arm: Arm, stays: Stays) -> None:
@@ -348,7 +342,8 @@ def _freeze(recorder: Recorder, state: State, value: Any, result: Any, arm: Arm,
         begin = len(state.begin)
         for spread in made.children[begin:]:
             freeze_elements(recorder, spread, (entry, parts.children[begin:]), arm.is_older)
-            if any(stays(each, arm) for c in parts.children[begin:] for each in _put_in(recorder, spread.element, c)):
+            put_in = (each for child in parts.children[begin:] for each in _put_in(recorder, spread.element, child))
+            if any(stays(each, arm.is_older) for each in put_in):
                 recorder.identities.repeat(spread)
     elif isinstance(state, Tree):
         for child, inner, out in zip(state.children, like(state, parts).children, made.children):
@@ -361,18 +356,10 @@ def _put_in(recorder: Recorder, element: Element, child: Any) -> list[Any]:
     return [each for part in put for each in recorder.identities.behind(part)]
 
 
-def _is_listed(value: Any) -> bool:
-    return isinstance(value, (list, tuple, collections.deque)) and has_spread(value)
-
-
 def _run_test(loop_: _Loop, test: Test) -> Arm:
     """The test's region: it says no once an iteration has left the loop, without asking the user's test again."""
     recorder = loop_.recorder
-    region = Region(recorder.region)
-    with recorder.resume(region):
-        values = {key: build(state, lambda slot: carried(recorder, region, slot)) for key, state in loop_.state.items()}
-        exit: Exit = build(loop_.exit, lambda slot: carried(recorder, region, slot))
-    arm = Arm(region, writes={key: (loop_.places[key], value) for key, value in values.items()})
+    arm, _, exit = _begin(loop_)
 
     def asked() -> Any:
         answer = test()
@@ -386,7 +373,7 @@ def _run_test(loop_: _Loop, test: Test) -> Arm:
         return branch(recorder, left, lambda: Return(False), lambda: Return(_truth(recorder, asked())), (), ())
 
     continue_arm(recorder, arm, guarded, loop_.noted)
-    with recorder.resume(region):
+    with recorder.resume(arm.region):
         assert arm.exit is not None
         arm.outputs = [as_argument(recorder, arm.exit.value)]
     return arm

@@ -242,7 +242,8 @@ class Recursion:
         if not arm.diverged:
             assert arm.exit is not None
             self.joiner.tell_older_by(arm.is_older)
-            self.shares = self.shares or any(map(arm.is_older, mutable_containers(arm.exit.value)))
+            given, is_copy = [*mutable_containers(arm.exit.value)], self.recorder.identities.is_copy
+            self.shares = self.shares or any(arm.is_older(each) or is_copy(each) for each in given)
             result = widen(self.joiner, self.result, arm.exit.value, f"{self.name}()")
             self.settled = self.settled and result is self.result
             self.result = result

@@ -90,9 +90,11 @@ class Identities:
         """Whether a container has two names on one path, and only one on the other."""
         if not self.is_changing(target) and self.may_be_others(target):
             return True
-        return id(target) in self.frozen or any(
-            each in self.frozen or each in self._kept for each in self.met_by(id(target))
-        )
+        return self.is_copy(target) or any(each in self._kept for each in self.met_by(id(target)))
+
+    def is_copy(self, target: Any) -> bool:
+        """Whether a container is a copy, or was joined of one: other names would have to see it change."""
+        return any(each in self.frozen for each in (id(target), *self.met_by(id(target))))
 
     def may_be_others(self, target: Any) -> bool:
         """Whether a flag tells whether a container is another one that the capture knows."""
