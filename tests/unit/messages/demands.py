@@ -145,24 +145,6 @@ def lists_zipped(x: Tensor) -> Any:
     return total
 
 
-@refused("SG301", X)
-def taken_while(x: Tensor) -> Any:
-    total = x.new_zeros(())
-    for each in itertools.takewhile(lambda each: each < 2, x):
-        total = total + each
-    return total
-
-
-@mends(taken_while, X)
-def taken_by_a_loop(x: Tensor) -> Any:
-    total = x.new_zeros(())
-    for each in x:
-        if not each < 2:
-            break
-        total = total + each
-    return total
-
-
 # ---- Python's own functions
 @refused("SG301", X)
 def looked_for_in_a_list(x: Tensor) -> Any:

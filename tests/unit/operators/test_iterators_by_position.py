@@ -104,6 +104,21 @@ def backwards(x: Tensor) -> Any:
     return next(it), list(it)
 
 
+def backwards_in_iterations_inside_each_other(x: Tensor) -> Any:
+    """As the two loops of L-BFGS: until ``held`` grows, Python knows what is run over backwards."""
+    held: list[Tensor] = []
+    for _ in range(4):
+        turned = x
+        for each in reversed(held):
+            turned = turned - each
+        if turned.sum() > 3:
+            held.append(x)
+        x = turned
+        if x.norm() < 1:
+            break
+    return x, len(held)
+
+
 def in_pairs(x: Tensor) -> Any:
     it = iter(grown(x))
     return [a * b for a, b in zip(it, it)]
@@ -269,6 +284,7 @@ ONE_PROGRAM: list[Callable[[Tensor], Any]] = [
     *(of_a_list_in_an_arm, by_many_a_next, of_what_stands_on_a_list, unpacked, zipped_and_left),
     *(numbered_and_left, drawn_from_by_the_body, left_at_the_last_element, of_a_dict_that_grows),
     *(taken_over_in_an_arm, drawn_from_by_a_function, asked_by_any_and_all),
+    backwards_in_iterations_inside_each_other,
 ]
 
 

@@ -103,10 +103,25 @@ def its_own_name_is_rebound(x: Tensor, a: list[Any], b: list[Any]) -> Any:
     return c, c is a
 
 
+def chosen_and_sorted(x: Tensor, a: list[Any], b: list[Any]) -> Any:
+    """As a simplex search: each round sorts its points, and leaves new ones or changes the last."""
+    points = [(v, i) for i, v in enumerate(x.tolist())]
+    for _ in range(3):
+        points.sort(key=lambda point: point[0])
+        if points[0][0] < 1:
+            points = [points[0], *((v + 1, i) for v, i in points[1:])]
+        else:
+            points[-1] = (0.0, 7)
+    c = a if x[0] > 0 else b
+    c.append(x[0])
+    c.sort(reverse=True)
+    return a, b, c, c is a, points
+
+
 @pytest.mark.parametrize("front_end", ["source", "bytecode"])
 @pytest.mark.parametrize(
     "function",
-    [chosen, chosen_or_new, changed_by_its_own_name, its_own_name_is_rebound, chosen_twice,
+    [chosen, chosen_or_new, chosen_and_sorted, changed_by_its_own_name, its_own_name_is_rebound, chosen_twice,
      chosen_and_changed_in_an_arm, chosen_and_changed_in_a_loop, bracketed, popped],
 )  # fmt: skip
 def test_lists(function: Any, front_end: str) -> None:

@@ -14,7 +14,7 @@ from stillgraph.operators.containers.drawing import listed
 from stillgraph.operators.dispatch import call
 from stillgraph.operators.elements import lists
 from stillgraph.operators.elements.picking import pick
-from stillgraph.operators.objects.changes import note_contents
+from stillgraph.operators.objects.changes import change, note_contents
 from stillgraph.program.operations import sort_order, sort_rows
 from stillgraph.program.types import ListType, NumberType
 from stillgraph.trace.capture.session import Session, session
@@ -109,5 +109,10 @@ def _in_order(capture: Session, items: list[Any], keys: list[Any], reverse: Any)
 
 def sort(target: list[Any], *, key: Any = None, reverse: bool = False) -> None:
     """``target.sort(key=key, reverse=reverse)``."""
-    note_contents(target)
-    target[:] = sorted_(target, key=key, reverse=reverse)
+    ordered = sorted_(target, key=key, reverse=reverse)
+
+    def done() -> None:
+        note_contents(target)
+        target[:] = ordered
+
+    change(target, "__setitem__", (slice(None), ordered), done)

@@ -10,6 +10,7 @@ from typing import Any, NoReturn, TypeVar
 import torch
 
 from stillgraph.core.diagnostics import refuse
+from stillgraph.core.lookup import is_exactly
 from stillgraph.operators.containers.watched import Method, before_change
 from stillgraph.program.constants import is_constant
 from stillgraph.trace.capture.session import Session, session
@@ -19,7 +20,8 @@ from stillgraph.trace.heap.contents import kind_of_container
 from stillgraph.trace.heap.identities import AMBIGUOUS
 from stillgraph.trace.heap.places import ContentsPlace
 from stillgraph.trace.values.entries import container_of
-from stillgraph.trace.values.lists import Leaf, Same, StagedSpread
+from stillgraph.trace.values.list_contents import is_mutable
+from stillgraph.trace.values.lists import StagedSpread
 from stillgraph.trace.values.numbers import StagedNumber
 from stillgraph.trace.values.text import StagedText
 
@@ -190,7 +192,7 @@ def _exchange(changed: Any, target: Any) -> None:
 
 
 def _is_flat(container: Any) -> bool:
-    """Whether a container holds but tensors, numbers and constants, which paths share."""
+    """Whether a container holds but tensors, numbers, constants and tuples of such, which paths share."""
     if container_of(container) is not None:
         return False
     return all(map(_is_leaf, container.values() if isinstance(container, dict) else container))
@@ -198,7 +200,9 @@ def _is_flat(container: Any) -> bool:
 
 def _is_leaf(value: Any) -> bool:
     if isinstance(value, StagedSpread):
-        return isinstance(value.element, (Leaf, Same))
+        return not is_mutable(value.element)
+    if is_exactly(value, (tuple,)):
+        return all(map(_is_leaf, value))
     return isinstance(value, (torch.Tensor, StagedNumber, StagedText)) or is_constant(value)
 
 

@@ -295,6 +295,14 @@ def _is_of_the_run(given: Any) -> bool:
     return isinstance(given, (FunctionType, BuiltinFunctionType, Staged)) or _has_unknown_length(given)
 
 
+def _permutations(iterable: Any, r: Any = None) -> Any:
+    """``itertools.permutations``: the polyfill takes one element after the other, as often as the capture knows."""
+    if r is None and _is_or_holds_unknown(iterable):
+        message = f"permutations is given {called(iterable)}, a list of unknown length"
+        raise refuse_unknown("SG210", message, iterable)
+    return _followed(itertools.permutations, is_drawn_at_once=True)(iterable, r)
+
+
 def _repeat(object: Any, *times: Any, **named: Any) -> Any:
     given = [*times, *named.values()]
     if not any(isinstance(each, StagedNumber) for each in given):
@@ -358,10 +366,7 @@ _ASKING = (
     *(itertools.takewhile, itertools.dropwhile, itertools.filterfalse, itertools.compress),
     *(itertools.accumulate, itertools.starmap),
 )
-_DRAWING_AT_ONCE = (
-    *(itertools.product, itertools.combinations, itertools.combinations_with_replacement),
-    itertools.permutations,
-)
+_DRAWING_AT_ONCE = (itertools.product, itertools.combinations, itertools.combinations_with_replacement)
 
 
 @own_items.defined
@@ -379,6 +384,7 @@ MEANINGS: dict[Any, Callable[..., Any]] = {
     **{function: _followed(function, asks=True) for function in _ASKING},
     **{function: _followed(function, is_drawn_at_once=True) for function in _DRAWING_AT_ONCE},
     itertools.islice: _islice,
+    itertools.permutations: _permutations,
     itertools.groupby: _groupby,
     itertools.repeat: _repeat,
     itertools.zip_longest: _zip_longest,

@@ -30,8 +30,9 @@ if TYPE_CHECKING:
 _ADVANCE_BEFORE = "Advance it before the branch or loop, or outside of the static function, and pass what it gives."
 _STOPPED = "an iterator is used again that was left where only the run decides"
 _MOST = 1000  # objects that are looked at: an iterator leads to few others
-_VIEWS: tuple[Iterable[Any], ...] = ([], (), range(0), {}.keys(), {}.values(), {}.items())
-_MADE_OF_ARGUMENTS = (enumerate, zip, map, filter, reversed, *(type(iter(each)) for each in _VIEWS))
+_VIEWS: tuple[Any, ...] = ([], (), range(0), {}.keys(), {}.values(), {}.items())
+_OVER_VIEWS = tuple(type(run(each)) for each in _VIEWS for run in (iter, reversed))
+_MADE_OF_ARGUMENTS = (enumerate, zip, map, filter, *_OVER_VIEWS)
 
 _KNOWN: tuple[Iterable[Any], ...] = ([], (), range(0), "", "é")
 _OVER_KNOWN = tuple(type(iter(each)) for each in _KNOWN)
