@@ -85,6 +85,7 @@ class ListType:
     """A Python list of as many elements as the run says, all of one type: tensors, numbers, or lists again."""
 
     element: Type
+    may_be_unbound: bool = False
 
 
 @dataclass(frozen=True)
@@ -182,16 +183,16 @@ def join_types(left: Type, right: Type) -> Type:
 
 
 def optional(type_: Type, *, none: bool = False, unbound: bool = False) -> Type:
-    """The type of a place that holds, on some path, ``None`` or nothing; a list says that of its elements."""
+    """The type of a place that holds, on some path, ``None`` or nothing."""
     if isinstance(type_, ListType):
-        return type_
+        return replace(type_, may_be_unbound=type_.may_be_unbound or unbound)
     return replace(type_, may_be_none=type_.may_be_none or none, may_be_unbound=type_.may_be_unbound or unbound)
 
 
 def _join_lists(left: Type, right: Type) -> Type:
     if not isinstance(left, ListType) or not isinstance(right, ListType):
         raise JoinFailure("SG203", "a list on one path, a tensor or number on the other")
-    return ListType(join_types(left.element, right.element))
+    return ListType(join_types(left.element, right.element), left.may_be_unbound or right.may_be_unbound)
 
 
 def _join_tables(left: Type, right: Type) -> Type:

@@ -17,7 +17,7 @@ from stillgraph.operators.conditions.methods import method_of
 from stillgraph.operators.dispatch import call
 from stillgraph.operators.each import of_each
 from stillgraph.operators.objects.changes import CONTAINERS
-from stillgraph.program.types import NumberType, ObjectType, TableType, TensorType
+from stillgraph.program.types import ListType, NumberType, ObjectType, TableType, TensorType
 from stillgraph.trace.capture.session import Session, session
 from stillgraph.trace.code.frames import here
 from stillgraph.trace.control_flow.joined.unjoined import Unjoined, alternatives, is_leaf, is_lost
@@ -154,7 +154,7 @@ def _copied_elements(capture: Session, spread: StagedSpread, memo: Memo) -> Stag
         message = "copy.deepcopy is given a list of unknown length of records, or of tensors that require gradients"
         raise refuse("SG210", message, location=here(), hint="Copy its elements in a loop.")
     columns = [
-        define(capture, column.type, copied_list(capture, column, memo)) if isinstance(kind, TensorType) else column
+        define(capture, ListType(kind), copied_list(capture, column, memo)) if isinstance(kind, TensorType) else column
         for column, kind in zip(spread.columns, kinds, strict=True)
     ]
     return StagedSpread(spread.element, tuple(columns))

@@ -20,7 +20,9 @@ from stillgraph.passes.lists.list_operations import HANDLERS
 from stillgraph.passes.regions.regions import control_of, copied, is_result
 from stillgraph.passes.regions.values import dtype_of, value_of
 from stillgraph.passes.state.memory import refuse_written_elements
+from stillgraph.program.facts.info import mark
 from stillgraph.program.graphs import regions
+from stillgraph.program.operations import is_unbound
 from stillgraph.program.program import Program
 from stillgraph.program.types import ListType, NumberType, ObjectType, TensorType, Type
 
@@ -97,6 +99,8 @@ class _Lists:
             elif isinstance(value, ListType) and (node.op == "placeholder" or is_result(node)):
                 node.meta["val"] = self._stand_in(value, node)
                 self.types[node] = value
+            elif node.target is is_unbound:
+                continue  # as of any tensor, which the rows are by then
             elif node.op != "output" and (isinstance(value, ListType) or self._takes_list(node)):
                 self._lower(module, node)
 
@@ -106,7 +110,9 @@ class _Lists:
     def _stand_in(self, type_: ListType, node: fx.Node) -> torch.Tensor:
         """What stands for rows of which nobody knows how many there are."""
         element = _row_type(type_, node)
-        return self.fakes.rows((self.fakes.count(), *element.shape), element)
+        rows = self.fakes.rows((self.fakes.count(), *element.shape), element)
+        mark(rows, may_be_unbound=type_.may_be_unbound)
+        return rows
 
     def _lower(self, module: fx.GraphModule, node: fx.Node) -> None:
         handler = HANDLERS.get(node.target)

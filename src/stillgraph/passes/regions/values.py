@@ -10,6 +10,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 
 from stillgraph.program.facts import torch_symbols
 from stillgraph.program.facts.info import info
+from stillgraph.program.types import ListType
 
 _KINDS = {bool: torch.bool, int: torch.int64, float: torch.float64}
 _ORDER = (bool, int, float)
@@ -53,7 +54,7 @@ def storage_of(value: Any) -> int | None:
 
 def is_optional(value: Any) -> bool:
     """Whether a value that stands for a place says that the place may hold ``None`` or nothing."""
-    return info(value).may_be_missing
+    return info(value).may_be_missing or (isinstance(value, ListType) and value.may_be_unbound)
 
 
 class Fakes:

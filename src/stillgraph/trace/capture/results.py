@@ -60,7 +60,7 @@ from stillgraph.trace.values.complexes import StagedComplex
 from stillgraph.trace.values.containers import holds_staged, split
 from stillgraph.trace.values.entries import Entry, MaybeKey, table_of
 from stillgraph.trace.values.list_contents import is_mutable
-from stillgraph.trace.values.lists import Element, Inner, Leaf, Node, StagedList, StagedSpread, types
+from stillgraph.trace.values.lists import Element, Inner, Leaf, Node, StagedSpread, types
 from stillgraph.trace.values.made_in_run import MADE, require_options
 from stillgraph.trace.values.numbers import StagedNumber
 from stillgraph.trace.values.text import StagedText
@@ -354,8 +354,7 @@ class Results:
             index = self._indices[id(value)] = len(self.outputs)
             self.outputs.append(self.node(value))
             self._alive.append(value)
-        is_list = isinstance(value, StagedList)  # whose type does not tell whether it is there on all paths
-        return Output(index, self.session.has_unset if is_list else may_be_unbound(value))
+        return Output(index, may_be_unbound(value))
 
     def node(self, value: Any) -> Any:
         """What stands among the outputs for a staged value: its node in the open region."""

@@ -26,6 +26,7 @@ from stillgraph.trace.control_flow.staging import branch
 from stillgraph.trace.graph.recorder import Recorder
 from stillgraph.trace.heap.exits import Return
 from stillgraph.trace.heap.places import MISSING
+from stillgraph.trace.values.lists import StagedList
 from stillgraph.trace.values.numbers import StagedBool, StagedNumber, plain
 from stillgraph.trace.values.several import in_graph
 from stillgraph.trace.values.text import StagedText
@@ -40,6 +41,8 @@ def may_be_unbound(value: Any) -> bool:
     """Whether a staged value stands, on some path, for that of a variable that has none."""
     if isinstance(value, Picked):
         return _UNBOUND in value.stillgraph_known()
+    if isinstance(value, StagedList):
+        return value.type.may_be_unbound
     return is_leaf(value) and info(value).may_be_unbound
 
 

@@ -60,7 +60,8 @@ def each(
     made = []
     for index, column in enumerate(spread.columns):
         given = (*args, leaf_node(recorder, cells[index], column.type.element, "a list")) if cells else args
-        made.append(define(recorder, column.type, recorder.emit("call_function", function, (column, *given), {})))
+        kind = ListType(column.type.element)
+        made.append(define(recorder, kind, recorder.emit("call_function", function, (column, *given), {})))
     result = StagedSpread(spread.element, tuple(made))
     recorder.identities.take_over(result, spread)
     return result

@@ -20,6 +20,7 @@ from stillgraph.trace.graph.recorder import Recorder
 from stillgraph.trace.heap.exits import Exit, Return
 from stillgraph.trace.heap.places import MISSING, AttributePlace
 from stillgraph.trace.values.containers import split
+from stillgraph.trace.values.lists import StagedSpread
 
 
 def may_be_unset(recorder: Recorder, value: Any) -> bool:
@@ -215,6 +216,8 @@ def _sides(value: Unjoined) -> tuple[Any, Any]:
 
 def _telling(value: Any, inside: tuple[int, ...]) -> Iterator[Any]:
     """The leaves of a value that are nothing where its variable has no value: elements tell that of their list."""
+    if isinstance(value, StagedSpread):
+        value = value.columns[0]
     if is_leaf(value):
         if may_be_unbound(value):
             yield value

@@ -54,7 +54,7 @@ from stillgraph.trace.heap.places import MISSING, AttributePlace
 from stillgraph.trace.values.containers import Parts, complex_parts, object_parts, split
 from stillgraph.trace.values.entries import Entry
 from stillgraph.trace.values.key_cover import ABSENT, alike, cover, is_keyed
-from stillgraph.trace.values.lists import columns, same_structure, types
+from stillgraph.trace.values.lists import StagedSpread, columns, same_structure, types
 from stillgraph.trace.values.lists import cover as cover_elements
 from stillgraph.trace.values.numbers import OfComplex
 from stillgraph.trace.values.several import known_in
@@ -279,13 +279,17 @@ def _widen_list(joiner: Joiner, state: Listed, after: Any, place: str) -> State:
         wider = cover_elements(element, joiner.structure(carried))
         assert wider is not None
         element = wider
-    if state.slots and same_structure(element, state.element, _same_type):
+    kinds = [each.columns[0].type for each in carried if type(each) is StagedSpread]
+    told = any(isinstance(slot.type, ListType) and slot.type.may_be_unbound for slot in state.slots)
+    may_be_unbound = state.entry is MISSING or any(kind.may_be_unbound for kind in kinds)
+    if state.slots and told >= may_be_unbound and same_structure(element, state.element, _same_type):
         return state
     if is_empty(state.entry):
         entries: list[Any] = [state.entry] * len(types(element))
     else:
         entries = list(columns(element, state.entry))
-    slots = tuple(Slot(ListType(type_), entry, place) for type_, entry in zip(types(element), entries))
+    named = zip(types(element), entries)
+    slots = tuple(Slot(ListType(type_, told or may_be_unbound), entry, place) for type_, entry in named)
     return replace(state, element=element, slots=slots)
 
 

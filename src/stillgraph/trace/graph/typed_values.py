@@ -54,6 +54,7 @@ def fresh(recorder: Recorder, type_: Type) -> Any:
     """A fresh staged value of a type; the caller defines its node."""
     if isinstance(type_, ListType):
         recorder.follow_libraries()
+        recorder.has_unset = recorder.has_unset or type_.may_be_unbound
         return StagedList(type_)
     if isinstance(type_, NumberType):
         value = recorder.fresh_number(type_.kind)

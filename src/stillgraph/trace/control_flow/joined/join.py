@@ -28,6 +28,7 @@ from stillgraph.trace.control_flow.joined.leaves import (
     has_leaf,
     is_empty,
     may_be_parameter,
+    nothing,
     same_constant,
 )
 from stillgraph.trace.control_flow.joined.ruled_out import OnPath, narrowed
@@ -55,8 +56,7 @@ _MOST_CHOICES = 8
 class Joiner:
     """Joins places one after another and collects the leaves that the two paths have to hand out.
 
-    A leaf is a tensor, a number, None, `MISSING` (the
-    path did not assign the variable) or `DEAD` (the path never arrives).
+    A leaf is a tensor, a number, None, `MISSING` (the path did not assign the variable) or `DEAD` (it never arrives).
     """
 
     recorder: Recorder
@@ -141,7 +141,7 @@ class Joiner:
             self._require_told(right if left is MISSING else left, int(left is MISSING))
             return self._one_sided(left, right, place, lambda type_: optional(type_, unbound=True))
         if left is None and right is None:
-            return lambda _: None
+            return nothing
         if (left is None and is_leaf(right)) or (right is None and is_leaf(left)):
             return self._one_sided(left, right, place, lambda type_: optional(type_, none=True))
         if is_leaf(left) and is_leaf(right):
@@ -286,7 +286,7 @@ class Joiner:
         if empty is DEAD and (self.is_older(value) or self._containers.is_from_before(value)):
             return lambda _: value
         if isinstance(value, StagedSpread):
-            return self._one_sided_spread(empty is left, value, empty, place)
+            return self._one_sided_spread(empty is left, value, empty, place, widen)
         parts = self._parts(value, int(value is right))
         if empty is DEAD and (parts is None or parts.attributes) and not holds_staged(value):
             return self._containers.where_met(value, int(value is right), lambda _: value)
@@ -309,9 +309,9 @@ class Joiner:
         value = left if on_left else right
         with self.opened((id(value), id(value)), value):
             builds = [
-                self._one_sided(*((c, right) if on_left else (left, c)), place + n, widen)
+                nothing if c is None else self._one_sided(*((c, right) if on_left else (left, c)), place + n, widen)
                 for c, n in zip(parts.children, parts.names)
-            ]
+            ]  # where one is None, others tell whether it is there
 
         def rebuild(outs: Sequence[Any]) -> Any:
             return parts.rebuild([build(outs) for build in builds])
@@ -320,11 +320,13 @@ class Joiner:
             return self._containers.joined(left, right, place, rebuild)
         return self._containers.alone(left, right, place, rebuild, is_object=not isinstance(value, Unjoined))
 
-    def _one_sided_spread(self, on_left: bool, spread: StagedSpread, empty: Any, place: str) -> Build:
+    def _one_sided_spread(
+        self, on_left: bool, spread: StagedSpread, empty: Any, place: str, widen: Callable[[Type], Type]
+    ) -> Build:
         indices = []
         for column in spread.columns:
             left, right = (empty, column) if on_left else (column, empty)
-            indices.append(self._leaves.add(left, right, self.type_of(column), place))
+            indices.append(self._leaves.add(left, right, widen(self.type_of(column)), place))
 
         def build(outs: Sequence[Any]) -> Any:
             made = StagedSpread(spread.element, tuple(outs[index] for index in indices))

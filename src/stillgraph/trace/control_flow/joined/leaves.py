@@ -47,6 +47,10 @@ Build = Callable[[Sequence[Any]], Any]
 """How a joined value is built out of the instantiated leaves."""
 
 
+def nothing(_: Sequence[Any]) -> None:
+    """Builds None."""
+
+
 def has_leaf(value: Any, view: View, inside: tuple[int, ...] = ()) -> bool:
     """Whether a tensor, a number, an entry of a table or a list of unknown length is in a value, seen by ``view``."""
     if isinstance(value, Unjoined):
