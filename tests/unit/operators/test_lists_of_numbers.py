@@ -8,9 +8,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from tests.unit.trace.agreement import agree
+from tests.unit.trace.agreement import agree, refusal
 
-CALLS = tuple(torch.ones(2) * size for size in (2.0, 0.0, 1.0, 3.0))
+CALLS = (*(torch.ones(2) * size for size in (2.0, 0.0, 1.0, 3.0)), torch.tensor([3.0, 1.0]))
 
 
 def repeated(x: Tensor) -> Any:
@@ -36,6 +36,31 @@ def batches(x: Tensor) -> Any:
             out.append(current)
             current = []
     return out, current
+
+
+def rows_of_a_sequence(x: Tensor) -> Any:
+    """As `batches`, with a fixed number of iterations: where a row is put in, another one goes on."""
+    rows, row = [], []
+    for v in x:
+        if v > 1:
+            row.append(v)
+        else:
+            rows.append(row)
+            row = []
+    rows.append(row)
+    return [len(each) for each in rows]
+
+
+def kept_and_put_in(x: Tensor) -> Any:
+    rows: list[list[int]] = []
+    row: list[int] = []
+    for i in range(int(x[0])):
+        row.append(i)
+        if x[i % 2] > 2:
+            rows.append(row)
+        elif x[i % 2] > 1:
+            row = []
+    return rows, row
 
 
 def batches_of_one(x: Tensor) -> Any:
@@ -82,9 +107,15 @@ def summed(x: Tensor) -> Any:
 
 FUNCTIONS = [
     *(repeated, comprehended, ranges, batches, batches_of_one, counted_by_while, in_dicts, texts, summed),
+    rows_of_a_sequence,
 ]
 
 
 @pytest.mark.parametrize("function", FUNCTIONS, ids=lambda each: each.__name__)
 def test_as_in_eager(function: Any) -> None:
     agree(function, *CALLS)
+
+
+def test_what_goes_on_where_it_was_put_in() -> None:
+    """On one path ``row`` goes on, and is among ``rows``."""
+    assert refusal(kept_and_put_in, torch.tensor([3.0, 2.0])).reason.code == "SG305"

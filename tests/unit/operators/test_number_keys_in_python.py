@@ -69,6 +69,8 @@ ANSWERED: dict[str, Callable[[Tensor], Any]] = {
     "added & t": lambda x: 1 in (added(x) & {1, 2}),
     "t ^ added": lambda x: len({1, 2} ^ added(x)),
     "{*s, 3}": lambda x: {*s(x), 3},
+    "t.intersection(s)": lambda x: {1}.intersection(s(x)),
+    "t.issubset(s)": lambda x: {1}.issubset(s(x)),
 }
 
 
@@ -86,8 +88,6 @@ REFUSED: dict[str, Callable[[Tensor], Any]] = {
     "d.items() == {(1, 1)}": lambda x: d(x).items() == {(1, 1)},
     "d.keys().isdisjoint": lambda x: d(x).keys().isdisjoint({1}),
     "s.union": lambda x: s(x).union([3]),
-    "t.intersection(s)": lambda x: {1}.intersection(s(x)),
-    "t.issubset(s)": lambda x: {1}.issubset(s(x)),
     "{3: 1, **d}": lambda x: len({3: 1, **d(x)}),
     "dict(d, a=1)": lambda x: len(dict(d(x), a=1)),
     "dict(pairs, a=1)": lambda x: dict([(int(x[0]), 1), (int(x[1]), 2)], a=3),

@@ -160,7 +160,7 @@ def _follow(
         if any(other is each for each in known) or any(id(flag) in told for flag, _ in left):
             continue
         inside = told | {id(flag): holds for flag, holds in left}
-        _where(capture, left, functools.partial(_change_too, capture, other, (*known, other), inside, done))
+        _where(capture, left, functools.partial(_change_too, capture, other, changed, (*known, other), inside, done))
 
 
 def _where(capture: Session, conditions: Iterable[tuple[Any, bool]], then: Block) -> None:
@@ -176,9 +176,14 @@ def _nothing() -> None:
 
 
 def _change_too(
-    capture: Session, target: Any, known: tuple[Any, ...], told: dict[int, bool], done: Callable[[Any], None]
+    capture: Session,
+    target: Any,
+    because: Any,
+    known: tuple[Any, ...],
+    told: dict[int, bool],
+    done: Callable[[Any], None],
 ) -> None:
-    with capture.identities.changing(target):
+    with capture.identities.changing(target, because):
         done(target)
     _follow(capture, target, known, told, done)
 

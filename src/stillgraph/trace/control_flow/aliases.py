@@ -106,7 +106,7 @@ def held_elsewhere(identities: Identities, left: dict[Hashable, Any], places: di
     def is_held(key: Hashable, container: Any) -> bool:
         return holders[id(container)] > (key in contents) or identities.is_copy(container)
 
-    rows = {key for key in contents if lists.has_spread(left[key])}  # of these, the elements are copies anyhow
+    rows = {key for key in contents if _is_listed(left[key])}  # of these, the elements are copies anyhow
     return {key for key in left.keys() - rows if any(is_held(key, each) for each in held[key].values())}
 
 

@@ -25,6 +25,7 @@ class Origin:
 
 
 Conditions = tuple[tuple[Any, bool], ...]  # flags, each with what it is
+Path = tuple[Any, int]  # what stands for the two paths of a branch, and which of them it is
 
 
 def _told(origin: Origin, before: Conditions = ()) -> Iterator[tuple[Conditions, Any]]:
@@ -62,8 +63,10 @@ class Identities:
         self.copies: dict[int, tuple[Any, dict[int, Any]]] = {}
         self.repeated: dict[int, Any] = {}
         self._changing: dict[int, Any] = {}  # of which `changing` is open: whoever opened it changes the others
+        self._checked: dict[int, Any] = {}  # those of them that were joined to what is changed
         self._sides: dict[int, Any] = {}  # what the joined containers stand for
-        self._met: dict[int, tuple[Any, tuple[Any, ...]]] = {}  # a joined container, and what each path has for it
+        self._met: dict[int, tuple[Any, tuple[Any, ...], Any]] = {}  # a joined container, and what each path has for it
+        self._frozen_on: dict[int, set[Path | None]] = {}  # on which paths; None is for all
         self._apart: dict[int, Any] = {}  # of what loops and handlers have made others
         self._kept: dict[int, Any] = {}  # objects of a path that lists of unknown length hold as they are
         self._places: dict[int, Any] = {}  # where the capture was when it made a copy
@@ -78,7 +81,7 @@ class Identities:
 
     def taken_apart(self) -> dict[int, Any]:
         """By their ids, the objects that joins and loops have looked into, to make others of them."""
-        sides = [*self._apart.values(), *(side for _, met in self._met.values() for side in met)]
+        sides = [*self._apart.values(), *(side for _, met, _ in self._met.values() for side in met)]
         sides += [side for _, originals in self.copies.values() for side in originals.values()]
         return {id(side): side for side in sides}
 
@@ -88,26 +91,49 @@ class Identities:
 
     def is_ambiguous(self, target: Any) -> bool:
         """Whether a container has two names on one path, and only one on the other."""
+        if id(target) in self._checked:
+            return False
         if not self.is_changing(target) and self.may_be_others(target):
             return True
         return self.is_copy(target) or any(each in self._kept for each in self.met_by(id(target)))
 
     def is_copy(self, target: Any) -> bool:
-        """Whether a container is a copy, or was joined of one: other names would have to see it change."""
-        return any(each in self.frozen for each in (id(target), *self.met_by(id(target))))
+        """Whether a container is a copy, or was joined of one: other names would have to see it change.
+
+        What one path of a branch has frozen is no copy where the other path left it.
+        """
+        queue: list[tuple[int, dict[Any, int]]] = [(id(target), {})]
+        seen = []
+        while queue:
+            found = key, known = queue.pop()
+            if found in seen:
+                continue
+            seen.append(found)
+            if any(on is None or known.get(on[0], on[1]) == on[1] for on in self._frozen_on.get(key, ())):
+                return True
+            _, sides, paths = self._met.get(key, (None, (), None))
+            for side, value in enumerate(sides):
+                queue.append((id(value), known if paths is None else {**known, paths: side}))
+        return False
 
     def may_be_others(self, target: Any) -> bool:
         """Whether a flag tells whether a container is another one that the capture knows."""
         return id(target) in self.origins or id(target) in self._sides
 
     @contextlib.contextmanager
-    def changing(self, target: Any) -> Iterator[None]:
-        """While a container is changed, of which the caller changes the `counterparts` afterwards."""
+    def changing(self, target: Any, because: Any = None) -> Iterator[None]:
+        """While a container is changed, of which the caller changes the `counterparts` afterwards.
+
+        ``because`` is one that was joined of it, and has been changed: where it is that, it is a copy if that is.
+        """
         self._changing[id(target)] = target
+        if id(target) in self.met_by(id(because)):
+            self._checked[id(target)] = target
         try:
             yield
         finally:
             del self._changing[id(target)]
+            self._checked.pop(id(target), None)
 
     def is_changing(self, target: Any) -> bool:
         """Whether somebody will change the `counterparts` of a container, too."""
@@ -151,9 +177,10 @@ class Identities:
         kind: Any = type(value)
         return (id(value) in self.origins or id(value) in self.frozen) and kind.__eq__ is object.__eq__
 
-    def freeze(self, value: Any) -> None:
-        """Remember a container that is one of several copies of one: it may not be changed any more."""
+    def freeze(self, value: Any, on: Path | None = None) -> None:
+        """Remember a container that is one of several copies of one, be it on one path: nobody may change it then."""
         self.frozen[id(value)] = value
+        self._frozen_on.setdefault(id(value), set()).add(on)
 
     def copy_of(self, copy: Any, originals: Iterable[Any]) -> None:
         """As `freeze`, for one that a loop or handler makes anew while other names lead to what it may be."""
@@ -183,9 +210,12 @@ class Identities:
         """Remember an object of a path that a list of unknown length holds as it is: joins make another of it."""
         self._kept[id(value)] = value
 
-    def meet(self, joined: Any, *sides: Any) -> None:
-        """Remember of what a container was joined: what is found out about these holds for it too."""
-        self._met[id(joined)] = joined, sides
+    def meet(self, joined: Any, *sides: Any, paths: Any = None) -> None:
+        """Remember of what a container was joined: what is found out about these holds for it too.
+
+        ``paths`` stands for the two paths of a branch, if these have left the sides.
+        """
+        self._met[id(joined)] = joined, sides, paths
         if self.place is not None:
             self._places.setdefault(id(joined), self.place())
 
@@ -194,7 +224,7 @@ class Identities:
         found: set[int] = set()
         queue = [joined]
         while queue:
-            sides = self._met.get(queue.pop(), (None, ()))[1]
+            sides = self._met.get(queue.pop(), (None, (), None))[1]
             new = {id(side) for side in sides} - found
             found |= new
             queue += new
@@ -220,7 +250,7 @@ class Identities:
         queue = [container]
         while queue:
             key = id(queue.pop())
-            sides = (*self._met.get(key, (None, ()))[1], *self.copies.get(key, (None, {}))[1].values())
+            sides = (*self._met.get(key, (None, (), None))[1], *self.copies.get(key, (None, {}))[1].values())
             new = {id(side): side for side in sides if id(side) not in found}
             found |= new
             queue += new.values()

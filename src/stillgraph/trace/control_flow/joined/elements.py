@@ -74,7 +74,11 @@ def refuse_changed(children: Sequence[Any], view: View) -> None:
 
 
 def freeze_elements(
-    recorder: Recorder, spread: StagedSpread, paths: Sequence[Sequence[Any]], is_older: Callable[[Any], bool]
+    recorder: Recorder,
+    spread: StagedSpread,
+    paths: Sequence[Sequence[Any]],
+    is_older: Callable[[Any], bool],
+    of_branch: Any = None,
 ) -> None:
     """Let nobody change the objects whose values the columns of a list have copied.
 
@@ -83,20 +87,20 @@ def freeze_elements(
         spread: what stands for the elements from now on.
         paths: the elements as each path has them; others may be among them that already stand for several.
         is_older: whether an object was there before the path that has made the list.
+        of_branch: stands for the two paths, if a branch has them.
     """
     identities = recorder.identities
     copied: list[Any] = []
-    for child in itertools.chain(*paths):
+    for side, child in ((side, child) for side, children in enumerate(paths) for child in children):
         if type(child) is StagedSpread:
             copied += [child] if is_mutable(child.element) else []
-        else:
-            copied += mutable_parts(spread.element, child)
-            for kept in kept_parts(spread.element):
-                if not is_older(kept):
-                    identities.keep(kept)
-    for each in copied:
-        if type(each) is not StagedSpread:
-            identities.freeze(each)
+            continue
+        for each in mutable_parts(spread.element, child):
+            copied.append(each)
+            identities.freeze(each, None if of_branch is None else (of_branch, side))
+        for kept in kept_parts(spread.element):
+            if not is_older(kept):
+                identities.keep(kept)
     identities.copied_into(spread, copied)
     if any(may_repeat(recorder, spread.element, children) for children in paths):
         identities.repeat(spread)

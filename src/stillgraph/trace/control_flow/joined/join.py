@@ -74,7 +74,7 @@ class Joiner:
     _containers: JoinedContainers = field(init=False)
 
     def __post_init__(self) -> None:
-        self._containers = JoinedContainers(self.recorder, self._leaves, self.is_older)
+        self._containers = JoinedContainers(self.recorder, self._leaves, self.is_older, self.paths)
 
     def tell_older_by(self, is_older: Callable[[Any], bool]) -> None:
         """From now on this says whether an object was there before the two paths."""
@@ -247,7 +247,7 @@ class Joiner:
 
         def build(outs: Sequence[Any]) -> Any:
             spread = StagedSpread(element, tuple(outs[index] for index in indices))
-            freeze_elements(self.recorder, spread, held, self.is_older)
+            freeze_elements(self.recorder, spread, held, self.is_older, self.paths)
             return first.rebuild([*begin, spread])
 
         return self._containers.joined(left, right, place, build)

@@ -30,12 +30,16 @@ class JoinedContainers:
     Args:
         recorder: the capture.
         leaves: what the two paths hand out.
+        paths: stands for the two paths, if a branch has them.
 
     Attributes:
         is_older: whether an object was there before the two paths.
     """
 
-    def __init__(self, recorder: Recorder, leaves: Leaves, is_older: Callable[[Any], bool]) -> None:
+    def __init__(
+        self, recorder: Recorder, leaves: Leaves, is_older: Callable[[Any], bool], paths: Any = None
+    ) -> None:
+        self._paths = paths
         self._recorder = recorder
         self._leaves = leaves
         self.is_older = is_older
@@ -83,7 +87,7 @@ class JoinedContainers:
         def build_once(outs: Sequence[Any]) -> Any:
             if not made:
                 made.append(build(outs))
-                self._recorder.identities.meet(made[0], left, right)
+                self._recorder.identities.meet(made[0], left, right, paths=self._paths)
                 for side in (left, right):
                     self._remember_copy(made[0], side)
                 if {id(left), id(right)} & self._apart:
