@@ -84,7 +84,7 @@ MODELS: Mapping[str, Model] = {
             _prompt(0, 2, 5),
             (_prompt(1, 2, 5), _prompt(2, 3, 7), _prompt(3, 4, 2), _prompt(4, 1, 11)),
             [_TOKENS],
-            {**_GROWS, "onnx": "SG402"},  # strides that torch.export cannot join
+            _GROWS,
             ("py",),
         )
         for name, title, model in (("gpt2", "GPT-2", lambda: text.gpt2("sdpa")), ("llama", "Llama", text.llama))
