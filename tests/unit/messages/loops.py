@@ -114,16 +114,6 @@ def a_list_given_to_python(x: Tensor) -> Any:
 
 
 @refused("SG210", X)
-def a_slice_of_a_list_assigned(x: Tensor) -> Any:
-    found = [x]
-    while x.sum() < 10:
-        x = x + 1
-        found.append(x)
-    found[1:2] = [x]
-    return found
-
-
-@refused("SG210", X)
 def a_method_of_a_list(x: Tensor) -> Any:
     found = [x]
     while x.sum() < 10:
