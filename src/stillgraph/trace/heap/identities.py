@@ -67,6 +67,7 @@ class Identities:
         self._sides: dict[int, Any] = {}  # what the joined containers stand for
         self._met: dict[int, tuple[Any, tuple[Any, ...], Any]] = {}  # a joined container, and what each path has for it
         self._frozen_on: dict[int, set[Path | None]] = {}  # on which paths; None is for all
+        self._branches: set[Any] = set()  # those of which these are paths
         self._apart: dict[int, Any] = {}  # of what loops and handlers have made others
         self._kept: dict[int, Any] = {}  # objects of a path that lists of unknown length hold as they are
         self._places: dict[int, Any] = {}  # where the capture was when it made a copy
@@ -102,18 +103,19 @@ class Identities:
 
         What one path of a branch has frozen is no copy where the other path left it.
         """
-        queue: list[tuple[int, dict[Any, int]]] = [(id(target), {})]
-        seen = []
+        nowhere: frozenset[Path] = frozenset()
+        queue = [(id(target), nowhere)] if self.frozen else []
+        seen: set[tuple[int, frozenset[Path]]] = set()
         while queue:
-            found = key, known = queue.pop()
-            if found in seen:
-                continue
-            seen.append(found)
-            if any(on is None or known.get(on[0], on[1]) == on[1] for on in self._frozen_on.get(key, ())):
+            key, taken = queue.pop()
+            if any(on is None or (on[0], 1 - on[1]) not in taken for on in self._frozen_on.get(key, ())):
                 return True
             _, sides, paths = self._met.get(key, (None, (), None))
             for side, value in enumerate(sides):
-                queue.append((id(value), known if paths is None else {**known, paths: side}))
+                way = id(value), taken | {(paths, side)} if paths in self._branches else taken
+                if way not in seen:
+                    seen.add(way)
+                    queue.append(way)
         return False
 
     def may_be_others(self, target: Any) -> bool:
@@ -181,6 +183,8 @@ class Identities:
         """Remember a container that is one of several copies of one, be it on one path: nobody may change it then."""
         self.frozen[id(value)] = value
         self._frozen_on.setdefault(id(value), set()).add(on)
+        if on is not None:
+            self._branches.add(on[0])
 
     def copy_of(self, copy: Any, originals: Iterable[Any]) -> None:
         """As `freeze`, for one that a loop or handler makes anew while other names lead to what it may be."""
