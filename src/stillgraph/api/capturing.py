@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from types import FunctionType, MethodType
@@ -311,8 +312,23 @@ def captured(
     except Exception as error:  # of any kind: what is no fault of ours goes on
         if not is_fault(error):
             raise  # the function's own, or a refusal
+        _require_arguments(target, args, kwargs)
         message = f"the capture raises {brief_error(error)}"
         raise refusal("SG307", message, location=line_that_raised(error)) from error
+
+
+def _require_arguments(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Raise a TypeError if a function does not take these arguments."""
+    try:
+        signature = inspect.signature(entered(target) if isinstance(target, torch.nn.Module) else target)
+    except (TypeError, ValueError):
+        return  # nobody knows what it takes
+    try:
+        signature.bind(*args, **kwargs)
+    except TypeError as error:
+        name = getattr(target, "__name__", type(target).__name__)
+        what = "args= and kwargs= are the arguments of an example call, such as args=(x,)"
+        raise TypeError(f"{name}: {error}. {what}") from None
 
 
 @presenting

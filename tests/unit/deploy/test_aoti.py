@@ -291,3 +291,48 @@ def test_what_the_code_writes_is_written_to_the_caller_s() -> None:
     assert not written.is_contiguous()
     model(written, read)
     assert torch.equal(written, COLUMNS * 2)
+
+
+def test_a_package_that_crashes_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is tried in a process of its own: native code that reads past its memory ends the process."""
+    monkeypatch.setattr(inductor, "_RUN", "import os, signal; os.kill(os.getpid(), signal.SIGSEGV)")
+    assert inductor.crashes(tmp_path / "f.pt2", "model", [X])
+    monkeypatch.setattr(inductor, "_RUN", "raise ValueError")
+    assert not inductor.crashes(tmp_path / "f.pt2", "model", [X])
+
+
+class Decoder(nn.Module):
+    """A greedy decoder over a cell, whose list of tokens grows until all rows have ended."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embedding, self.cell, self.out = nn.Embedding(20, 16), nn.LSTMCell(16, 16), nn.Linear(16, 20)
+
+    def forward(self, h: Tensor) -> Tensor:
+        c, token = torch.zeros_like(h), torch.full((h.shape[0],), 1)
+        done = torch.zeros(h.shape[0], dtype=torch.bool)
+        tokens = []
+        while not done.all() and len(tokens) < 15:
+            h, c = self.cell(self.embedding(token), (h, c))
+            token = self.out(h).argmax(-1)
+            done = done | (token == 2)
+            tokens.append(token)
+        return torch.stack(tokens, dim=1)
+
+
+@pytest.mark.slow
+def test_a_decoder_that_torch_compiles_to_a_crash_is_refused_or_right(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    decoder, path, args = Decoder().eval(), tmp_path / "f.aoti.pt2", (torch.randn(3, 16),)
+    spec = [sg.InputSpec([sg.Dim("batch"), 16])]
+    refusal = None
+    try:
+        sg.save(decoder, path, args=args, input_spec=spec, max_iterations=15)
+    except sg.ExportError as error:
+        refusal = error
+    if refusal is None:
+        torch.testing.assert_close(sg.load(path, native=True)(*args), decoder(*args))
+    else:
+        assert refusal.reason.code == "SG402"
+        assert "crashes on the example" in str(refusal)
+        assert not path.exists()

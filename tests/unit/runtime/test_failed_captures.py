@@ -95,3 +95,22 @@ def test_a_program_for_other_calls_is_refused_with_the_reason(monkeypatch: pytes
     monkeypatch.setattr(identity, "is_told_by_value", space["breaks"])
     with pytest.raises(CaptureError, match=r"(?s)AssertionError: a fault.*SG307"):
         sg.export(asks, (torch.ones(2), 3.0, 4.0))
+
+
+def _doubled(x: Tensor) -> Tensor:
+    return x * 2 if x.sum() > 0 else x
+
+
+class _Doubling(torch.nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return _doubled(x)
+
+
+@pytest.mark.parametrize("target", [_doubled, sg.to_static(_doubled), _Doubling(), _Doubling().forward])
+def test_an_example_call_without_its_arguments_is_no_fault_of_ours(target: Any, tmp_path: Any) -> None:
+    with pytest.raises(TypeError, match=r"missing a required argument: 'x'\. args= and kwargs= are the arguments"):
+        sg.export(target)
+    with pytest.raises(TypeError, match="missing a required argument: 'x'"):
+        sg.save(target, tmp_path / "f.pt2")
+    with pytest.raises(TypeError, match="too many positional arguments"):
+        sg.export(target, (torch.ones(2), 3))

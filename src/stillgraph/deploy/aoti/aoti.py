@@ -14,7 +14,16 @@ from torch.export import ExportedProgram
 
 from stillgraph.core.diagnostics import LoadError, load_error, refuse
 from stillgraph.core.progress import doing
-from stillgraph.deploy.aoti.inductor import Model, compiled, is_inlined, order_of, read_package, write_package
+from stillgraph.deploy.aoti.inductor import (
+    Model,
+    compiled,
+    crashes,
+    is_inlined,
+    laid_out,
+    order_of,
+    read_package,
+    write_package,
+)
 from stillgraph.deploy.aoti.padding import pad_written
 from stillgraph.deploy.description.description import check_version, describe
 from stillgraph.deploy.description.entries import Entry
@@ -31,6 +40,7 @@ from stillgraph.deploy.exporting.verification import check_artefact, check_sizes
 from stillgraph.deploy.pt2.damage import check_sums
 from stillgraph.passes import pipeline
 from stillgraph.passes.kernels.hiding import GROWTH, OPEN_ATTENTION, OPEN_SEQUENCE, obstacle_to_inference, write_out
+from stillgraph.program.graphs import regions
 
 _VERSION = 3
 _HINTS = {
@@ -85,6 +95,7 @@ def write_aoti(entries: Mapping[str, Entry] | Entry, path: Path) -> None:
             model = loaded[models[name]]
             _expect(model, _memory(each))
             _check_known(model, name, shared)
+            _check_survives(each, path, models[name])
             _check(each, model)
 
 
@@ -117,6 +128,16 @@ def _compiled(each: _Compiling, text: str) -> list[Any]:
             location = line_of(each.exported.module, error)
             hint = "Save as .pt2, which runs the same program without a compiler."
             raise refuse("SG402", f"AOTInductor: {summary(error)}", location=location, hint=hint) from error
+
+
+def _check_survives(each: _Compiling, path: Path, name: str) -> None:
+    """Refuse a package that crashes: torch's code for branches that give tensors of several sizes may."""
+    if len([*regions(each.program.graph_module)]) == 1:
+        return
+    examples, _ = each.program.example_inputs
+    if crashes(path, name, [laid_out(example.detach(), order_of(example)) for example in examples]):
+        hint = "Write into a tensor of the largest size (index_copy, or t[i] = x), or save as .pt2 or .onnx."
+        raise refuse("SG402", "the code that torch compiles for it crashes on the example", hint=hint)
 
 
 def _check(each: _Compiling, model: Model) -> None:

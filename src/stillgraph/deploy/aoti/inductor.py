@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import subprocess
+import sys
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -144,6 +146,28 @@ class Model:
         return made
 
 
+def crashes(path: Path, name: str, tensors: Sequence[torch.Tensor]) -> bool:
+    """Whether a model of a package ends the process that runs it; one of its own does, which takes some seconds.
+
+    Args:
+        path: of the package.
+        name: of the model.
+        tensors: laid out as the model was compiled for.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        package, given = _named(path, folder), Path(folder) / "tensors.pt"
+        torch.save(tuple(tensors), given)
+        ran = subprocess.run([sys.executable, "-c", _RUN, package, name, given], capture_output=True, check=False)
+    return ran.returncode < 0  # by a signal; an error is the caller's to see
+
+
+_RUN = """
+import sys, torch
+from torch.export.pt2_archive._package import load_pt2
+load_pt2(sys.argv[1]).aoti_runners[sys.argv[2]](*torch.load(sys.argv[3]))
+"""
+
+
 def order_of(tensor: torch.Tensor) -> list[int]:
     """The dimensions of a dense tensor, the one whose neighbours lie farthest apart in memory first."""
     strides = tensor.stride()
@@ -165,11 +189,18 @@ def read_package(path: Path) -> tuple[dict[str, Model], list[torch.Tensor]]:
     from torch.export.pt2_archive._package import load_pt2
 
     with tempfile.TemporaryDirectory(prefix="stillgraph-") as folder, quiet(_LOGGER):
-        named = path if path.suffix == ".pt2" else Path(folder) / "model.pt2"
-        if named is not path:
-            named.symlink_to(path.absolute())
-        runners = load_pt2(str(named)).aoti_runners
-        with PT2ArchiveReader(str(named)) as reader:
+        named = str(_named(path, folder))
+        runners = load_pt2(named).aoti_runners
+        with PT2ArchiveReader(named) as reader:
             data = reader.read_bytes(_STATE) if _STATE in reader.get_file_names() else None
     state = [] if data is None else torch.load(io.BytesIO(data), weights_only=True, map_location="cpu")
     return {name: Model(runner) for name, runner in runners.items()}, state
+
+
+def _named(path: Path, folder: str) -> Path:
+    """The path of a package by a name that torch takes for one."""
+    if path.suffix == ".pt2":
+        return path
+    named = Path(folder) / "model.pt2"
+    named.symlink_to(path.absolute())
+    return named
