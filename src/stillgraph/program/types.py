@@ -82,7 +82,10 @@ class TableType(NumberType):
 
 @dataclass(frozen=True)
 class ListType:
-    """A Python list of as many elements as the run says, all of one type: tensors, numbers, or lists again."""
+    """A Python list of as many elements as the run says, all of one type: tensors, numbers, or lists again.
+
+    ``may_be_unbound``: on some path the place holds nothing.
+    """
 
     element: Type
     may_be_unbound: bool = False

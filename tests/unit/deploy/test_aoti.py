@@ -37,13 +37,16 @@ class Settling(nn.Module):
 
 
 @pytest.mark.slow
-def test_a_package_is_called_like_the_original(tmp_path: Path) -> None:
+def test_a_package_is_called_like_the_original(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path, module = tmp_path / "größe und länge.aoti.pt2", Settling()
+    ended, run_apart = list[int](), inductor.run_apart
+    monkeypatch.setattr(inductor, "run_apart", lambda *given: ended.append(run_apart(*given)) or ended[-1])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         sg.save(module, path, args=(X,), input_spec=[sg.InputSpec([None, 3])])
         loaded = sg.load(path, native=True)
     assert [p.name for p in tmp_path.iterdir()] == [path.name]
+    assert ended == [0]  # it was tried in a process of its own, and ran there
     strided = (X.T.contiguous().T, torch.arange(24.0).reshape(4, 6)[:, ::2], torch.ones(1, 3).expand(4, 3))
     for x in (X, -X, torch.ones(5, 3) * 9, X[:1], *strided):
         with torch.no_grad():
@@ -299,6 +302,8 @@ def test_a_package_that_crashes_is_refused(tmp_path: Path, monkeypatch: pytest.M
     assert inductor.crashes(tmp_path / "f.pt2", "model", [X])
     monkeypatch.setattr(inductor, "_RUN", "raise ValueError")
     assert not inductor.crashes(tmp_path / "f.pt2", "model", [X])
+    monkeypatch.setattr(inductor, "_RUN", "import time; time.sleep(99)")
+    assert not inductor.crashes(tmp_path / "f.pt2", "model", [X], seconds=0.1)
 
 
 class Decoder(nn.Module):
@@ -322,6 +327,7 @@ class Decoder(nn.Module):
 
 @pytest.mark.slow
 def test_a_decoder_that_torch_compiles_to_a_crash_is_refused_or_right(tmp_path: Path) -> None:
+    """Torch 2.13 compiles it to a crash; a torch that does not has to give eager's tokens."""
     torch.manual_seed(0)
     decoder, path, args = Decoder().eval(), tmp_path / "f.aoti.pt2", (torch.randn(3, 16),)
     spec = [sg.InputSpec([sg.Dim("batch"), 16])]

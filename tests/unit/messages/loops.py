@@ -114,6 +114,16 @@ def a_list_given_to_python(x: Tensor) -> Any:
 
 
 @refused("SG210", X)
+def a_slice_with_a_step_assigned(x: Tensor) -> Any:
+    found = [x]
+    while x.sum() < 10:
+        x = x + 1
+        found.append(x)
+    found[::2] = [x]
+    return found
+
+
+@refused("SG210", X)
 def a_method_of_a_list(x: Tensor) -> Any:
     found = [x]
     while x.sum() < 10:

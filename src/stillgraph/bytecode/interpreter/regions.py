@@ -165,6 +165,7 @@ def _given(frame: Frame, value: Any) -> Any:
 
 def delegate(frame: Frame, index: int, stops: Stops) -> tuple[bool, Exit | None]:
     """Hand out all that a ``yield from`` runs over, as a loop does whose body is a ``yield``."""
+
     def body(item: Any) -> Exit | None:
         left = _given(frame, item)
         return None if left is False else Exit(returned=left)

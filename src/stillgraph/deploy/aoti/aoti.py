@@ -75,7 +75,7 @@ def write_aoti(entries: Mapping[str, Entry] | Entry, path: Path) -> None:
 
     Raises:
         ExportError: sizes are only known in the run, entries have state in common
-            that torch cannot share, torch cannot compile a program, or the package differs from it.
+            that torch cannot share, torch cannot compile a program, or the package crashes or differs from it.
         OSError: the file cannot be written.
     """
     named = {"": entries} if isinstance(entries, Entry) else entries
@@ -135,7 +135,8 @@ def _check_survives(each: _Compiling, path: Path, name: str) -> None:
     if len([*regions(each.program.graph_module)]) == 1:
         return
     examples, _ = each.program.example_inputs
-    if crashes(path, name, [laid_out(example.detach(), order_of(example)) for example in examples]):
+    given = [laid_out(example.detach(), order_of(example)) for example in examples]
+    if crashes(path, name, given, each.entry.time_limit):
         hint = "Write into a tensor of the largest size (index_copy, or t[i] = x), or save as .pt2 or .onnx."
         raise refuse("SG402", "the code that torch compiles for it crashes on the example", hint=hint)
 

@@ -146,19 +146,34 @@ class Model:
         return made
 
 
-def crashes(path: Path, name: str, tensors: Sequence[torch.Tensor]) -> bool:
+def crashes(path: Path, name: str, tensors: Sequence[torch.Tensor], seconds: float | None = None) -> bool:
     """Whether a model of a package ends the process that runs it; one of its own does, which takes some seconds.
+
+    An error, or a run that takes longer than it may, is no crash: the caller's own run meets it, too.
 
     Args:
         path: of the package.
         name: of the model.
         tensors: laid out as the model was compiled for.
+        seconds: for how long it may run; None for no bound.
+    """
+    try:
+        return run_apart(path, name, tensors, seconds) < 0  # by a signal
+    except subprocess.TimeoutExpired:
+        return False
+
+
+def run_apart(path: Path, name: str, tensors: Sequence[torch.Tensor], seconds: float | None = None) -> int:
+    """Run a model of a package in a process of its own; the arguments are those of `crashes`.
+
+    Returns:
+        How the process ended: 0 if the model ran, and less if a signal ended it.
     """
     with tempfile.TemporaryDirectory() as folder:
         package, given = _named(path, folder), Path(folder) / "tensors.pt"
         torch.save(tuple(tensors), given)
-        ran = subprocess.run([sys.executable, "-c", _RUN, package, name, given], capture_output=True, check=False)
-    return ran.returncode < 0  # by a signal; an error is the caller's to see
+        command = [sys.executable, "-c", _RUN, str(package), name, str(given)]
+        return subprocess.run(command, capture_output=True, check=False, timeout=seconds).returncode
 
 
 _RUN = """

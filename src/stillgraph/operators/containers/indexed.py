@@ -40,11 +40,11 @@ class Indexed(StandIn):
 
     def length(self) -> Any:
         """The number of elements, an ``int`` or a staged one."""
-        raise NotImplementedError
+        raise NotImplementedError  # each kind of sequence has its own
 
     def at(self, index: Any) -> Any:
         """The element at an index."""
-        raise NotImplementedError
+        raise NotImplementedError  # as above
 
     @property
     def pickable(self) -> bool:

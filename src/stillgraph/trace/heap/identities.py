@@ -67,7 +67,7 @@ class Identities:
         self._sides: dict[int, Any] = {}  # what the joined containers stand for
         self._met: dict[int, tuple[Any, tuple[Any, ...], Any]] = {}  # a joined container, and what each path has for it
         self._frozen_on: dict[int, set[Path | None]] = {}  # on which paths; None is for all
-        self._branches: set[Any] = set()  # those of which these are paths
+        self._branches: set[Any] = set()  # the branches whose paths `_frozen_on` names
         self._apart: dict[int, Any] = {}  # of what loops and handlers have made others
         self._kept: dict[int, Any] = {}  # objects of a path that lists of unknown length hold as they are
         self._places: dict[int, Any] = {}  # where the capture was when it made a copy
@@ -180,7 +180,7 @@ class Identities:
         return (id(value) in self.origins or id(value) in self.frozen) and kind.__eq__ is object.__eq__
 
     def freeze(self, value: Any, on: Path | None = None) -> None:
-        """Remember a container that is one of several copies of one, be it on one path: nobody may change it then."""
+        """Let nobody change a container, for it is one of several copies of one; be it on one path of a branch."""
         self.frozen[id(value)] = value
         self._frozen_on.setdefault(id(value), set()).add(on)
         if on is not None:

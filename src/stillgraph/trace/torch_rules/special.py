@@ -192,7 +192,7 @@ def _tolist(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
     if not known and fake.dim() == 1:
         column = recorder.instantiate(ListType(NumberType(number_kind(fake.dtype))))
         node = recorder.emit("call_method", "tolist", (tensor,), {})
-        node.meta["val"] = ListType(column.type.element)
+        node.meta["val"] = column.type
         recorder.region.define(column, node)
         return [StagedSpread(Leaf(column.type.element), (column,))]
     if not known:
