@@ -172,10 +172,12 @@ def run_apart(path: Path, name: str, tensors: Sequence[torch.Tensor], seconds: f
     with tempfile.TemporaryDirectory() as folder:
         package, given = _named(path, folder), Path(folder) / "tensors.pt"
         torch.save(tuple(tensors), given)
+        bound = None if seconds is None else seconds + _STARTING
         command = [sys.executable, "-c", _RUN, str(package), name, str(given)]
-        return subprocess.run(command, capture_output=True, check=False, timeout=seconds).returncode
+        return subprocess.run(command, capture_output=True, check=False, timeout=bound).returncode
 
 
+_STARTING = 60.0  # seconds for Python and torch to begin
 _RUN = """
 import sys, torch
 from torch.export.pt2_archive._package import load_pt2
