@@ -24,7 +24,7 @@ from stillgraph.bytecode.segments.failures import caught, failed
 from stillgraph.bytecode.segments.handing_out import hand_out, require_set
 from stillgraph.bytecode.segments.segments import Segment
 from stillgraph.core.lookup import is_exactly
-from stillgraph.trace.capture.session import session
+from stillgraph.trace.capture.session import capturing, session
 
 
 def suspended() -> None:
@@ -64,8 +64,7 @@ def resume(segment: Segment, frames: list[Frame], is_left: bool) -> Any:
         frames: those of the call.
         is_left: whether what the program raises leaves them all, see `layouts.left_by_raising`.
     """
-    capture = session()
-    assert capture is not None
+    capture = capturing()
     segment.begin(capture)
     for frame in frames:
         frame.segment, frame.transparent = segment, True

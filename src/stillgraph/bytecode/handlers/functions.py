@@ -10,7 +10,7 @@ from types import BuiltinFunctionType, CellType, CodeType, FunctionType
 from typing import Any
 
 from stillgraph.bytecode.code.decode import decode
-from stillgraph.bytecode.machine.frame import NULL, Frame, Handler, contents
+from stillgraph.bytecode.machine.frame import NULL, Frame, Handler
 from stillgraph.bytecode.machine.iteration import Iteration
 from stillgraph.bytecode.machine.parcels import read
 from stillgraph.core.lookup import is_exactly
@@ -20,6 +20,7 @@ from stillgraph.operators.consumers.displays import displayed
 from stillgraph.operators.objects.variables import evaluated, require_set
 from stillgraph.trace.capture.session import session
 from stillgraph.trace.heap.places import MISSING
+from stillgraph.trace.values.callables import contents
 
 
 # ---- calls

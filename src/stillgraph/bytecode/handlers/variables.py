@@ -5,12 +5,13 @@ from __future__ import annotations
 from types import CellType
 from typing import Any, NoReturn
 
-from stillgraph.bytecode.machine.frame import NULL, Frame, Handler, contents
+from stillgraph.bytecode.machine.frame import NULL, Frame, Handler
 from stillgraph.operators.objects.globals import del_global, set_global
 from stillgraph.operators.objects.variables import loaded, no_value
 from stillgraph.trace.capture.session import session
 from stillgraph.trace.control_flow.unset import may_be_unset
 from stillgraph.trace.heap.places import MISSING, CellPlace
+from stillgraph.trace.values.callables import contents
 
 
 def _unbound(frame: Frame, slot: int) -> NoReturn:

@@ -14,7 +14,7 @@ from dataclasses import replace
 from types import CellType
 from typing import Any
 
-from stillgraph.bytecode.machine.frame import Frame, Stop, Stops, contents
+from stillgraph.bytecode.machine.frame import Frame, Stop, Stops
 from stillgraph.bytecode.machine.parcels import is_opaque, read
 from stillgraph.bytecode.machine.running import run_block
 from stillgraph.bytecode.segments.breaks import Region
@@ -23,24 +23,18 @@ from stillgraph.bytecode.segments.opening import before_joining
 from stillgraph.core.parcel import Parcel
 from stillgraph.operators.objects.booleans import not_
 from stillgraph.operators.objects.strings import require
-from stillgraph.trace.capture.session import Session, session
+from stillgraph.trace.capture.session import capturing
 from stillgraph.trace.control_flow.joined.join_errors import ON_STACK
 from stillgraph.trace.control_flow.staging import branch, continue_
 from stillgraph.trace.heap.exits import Exit
 from stillgraph.trace.heap.places import CellPlace, PassingPlace, Variable
+from stillgraph.trace.values.callables import contents
 
 Targets = Sequence[tuple[int, Variable | None]]
 """Where a frame may go on, each with what tells whether it is there; the last needs nothing that tells it."""
 
 Left = tuple[Exit | None] | None
 """How a block was left, in a tuple; None where the frame goes on."""
-
-
-def capturing() -> Session:
-    """The capture that is going on."""
-    capture = session()
-    assert capture is not None
-    return capture
 
 
 def stopped(frame: Frame, index: int, stop: Stop) -> Exit | None:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from stillgraph.bytecode.interpreter.branches import capturing, fork, stopped
+from stillgraph.bytecode.interpreter.branches import fork, stopped
 from stillgraph.bytecode.interpreter.regions import give_out, leave, structure_at
 from stillgraph.bytecode.machine import running
 from stillgraph.bytecode.machine.frame import NOWHERE, Frame, Stops
@@ -25,7 +25,7 @@ from stillgraph.core.parcel import Parcel
 from stillgraph.operators.conditions.branches import result_of, return_
 from stillgraph.operators.conditions.truth import truth
 from stillgraph.operators.objects.identity import is_none
-from stillgraph.trace.capture.session import session
+from stillgraph.trace.capture.session import capturing, session
 from stillgraph.trace.code.frames import here
 from stillgraph.trace.heap.exits import Exit
 from stillgraph.trace.values.errors import in_eagers_words

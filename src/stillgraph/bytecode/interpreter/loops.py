@@ -7,12 +7,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from stillgraph.bytecode.interpreter.branches import Targets, arrive, capturing, inside, places, under_handlers
+from stillgraph.bytecode.interpreter.branches import Targets, arrive, inside, places, under_handlers
 from stillgraph.bytecode.machine.frame import Frame, State, Stop, Stops
 from stillgraph.bytecode.machine.iteration import Iteration
 from stillgraph.bytecode.machine.running import run_block
 from stillgraph.operators.control_flow.loop_attempts import Context
 from stillgraph.operators.control_flow.loops import capture_for, capture_while
+from stillgraph.trace.capture.session import capturing
 from stillgraph.trace.control_flow.staging import any_flag, branch
 from stillgraph.trace.heap.exits import BREAK, CONTINUE, Exit
 from stillgraph.trace.heap.places import Variable

@@ -14,8 +14,8 @@ from typing import Any
 
 from stillgraph.bytecode.code.tries import Clause, Try
 from stillgraph.bytecode.handlers.exceptions import kinds_of
-from stillgraph.bytecode.interpreter.branches import Targets, arrive, capturing, inside, places
-from stillgraph.bytecode.machine.frame import Frame, State, Stop, Stops, contents
+from stillgraph.bytecode.interpreter.branches import Targets, arrive, inside, places
+from stillgraph.bytecode.machine.frame import Frame, State, Stop, Stops
 from stillgraph.bytecode.machine.running import carry_out, run_block
 from stillgraph.bytecode.machine.table import HANDLERS
 from stillgraph.core.faults import ends_capture
@@ -32,10 +32,12 @@ from stillgraph.operators.control_flow.contexts import (
 )
 from stillgraph.operators.control_flow.loop_attempts import Context
 from stillgraph.operators.control_flow.protected import Handlers, attempt
+from stillgraph.trace.capture.session import capturing
 from stillgraph.trace.control_flow.protected import unbound_behind
 from stillgraph.trace.control_flow.staging import branch, continue_
 from stillgraph.trace.heap.exits import Exit
 from stillgraph.trace.heap.places import CellPlace, Variable
+from stillgraph.trace.values.callables import contents
 
 
 def staged_try(frame: Frame, index: int, stops: Stops, found: Try) -> tuple[bool, Exit | None]:

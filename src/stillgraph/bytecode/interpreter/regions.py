@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from stillgraph.bytecode.interpreter.branches import Left, arrive, capturing, places
+from stillgraph.bytecode.interpreter.branches import Left, arrive, places
 from stillgraph.bytecode.interpreter.loops import behind, loop
 from stillgraph.bytecode.interpreter.protected import is_told, staged_try, staged_with
 from stillgraph.bytecode.machine.frame import Frame, Stop, Stops
@@ -20,6 +20,7 @@ from stillgraph.operators.containers.sequences import StagedEntries
 from stillgraph.operators.control_flow.generators import Delegated, Produced
 from stillgraph.operators.control_flow.loop_attempts import Context
 from stillgraph.operators.control_flow.loops import capture_for
+from stillgraph.trace.capture.session import capturing
 from stillgraph.trace.control_flow.staging import continue_
 from stillgraph.trace.heap.exits import Exit, Return
 from stillgraph.trace.heap.places import MISSING, Variable

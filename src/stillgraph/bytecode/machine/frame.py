@@ -16,6 +16,7 @@ from stillgraph.operators.objects.variables import require_set
 from stillgraph.trace.capture.session import Session, session
 from stillgraph.trace.heap.exits import Exit
 from stillgraph.trace.heap.places import MISSING, Variable
+from stillgraph.trace.values.callables import contents
 
 if TYPE_CHECKING:
     from stillgraph.bytecode.segments.segments import Segment
@@ -278,10 +279,3 @@ def builtins_of(globals: dict[str, Any]) -> dict[str, Any]:
     found: Any = globals.get("__builtins__", builtins)
     return found if isinstance(found, dict) else vars(found)
 
-
-def contents(cell: CellType) -> Any:
-    """What a cell holds, or `MISSING`."""
-    try:
-        return cell.cell_contents
-    except ValueError:
-        return MISSING

@@ -12,10 +12,11 @@ import torch
 
 from stillgraph.bytecode.code.decode import Instruction
 from stillgraph.bytecode.code.prepared import prepared
-from stillgraph.bytecode.machine.frame import NULL, Frame, contents
+from stillgraph.bytecode.machine.frame import NULL, Frame
 from stillgraph.core.lookup import class_member
 from stillgraph.core.parcel import Parcel, opened
 from stillgraph.operators.outside.caches import can_be_asked
+from stillgraph.trace.values.callables import contents
 
 SHOWING_VARIABLES = (builtins.locals, builtins.vars, builtins.dir, builtins.eval, builtins.exec)
 """Functions that may look at the variables of the frame which calls them."""

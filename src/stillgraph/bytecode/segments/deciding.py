@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from types import CellType
 from typing import Any
 
-from stillgraph.bytecode.machine.frame import Frame, contents
+from stillgraph.bytecode.machine.frame import Frame
 from stillgraph.bytecode.segments.breaks import Region
 from stillgraph.trace.capture.session import Session, session
 from stillgraph.trace.control_flow.unset import may_be_unset
+from stillgraph.trace.values.callables import contents
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,10 +8,11 @@ from types import BuiltinMethodType
 from typing import Any
 
 from stillgraph.bytecode.code.decode import Instruction
-from stillgraph.bytecode.machine.frame import Frame, contents
+from stillgraph.bytecode.machine.frame import Frame
 from stillgraph.bytecode.segments.called import called
 from stillgraph.core.lookup import is_exactly, own_attributes
 from stillgraph.core.parcel import opened
+from stillgraph.trace.values.callables import contents
 
 _CALLS = frozenset({"CALL", "CALL_KW", "CALL_FUNCTION_EX"})
 _CONTAINERS = (list, dict, set, collections.deque)

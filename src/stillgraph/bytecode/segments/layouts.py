@@ -9,7 +9,7 @@ from typing import Any
 
 from stillgraph.bytecode.code.prepared import prepared
 from stillgraph.bytecode.code.tries import is_with, only_reraises
-from stillgraph.bytecode.machine.frame import NULL, Frame, contents
+from stillgraph.bytecode.machine.frame import NULL, Frame
 from stillgraph.bytecode.machine.iteration import Iteration
 from stillgraph.bytecode.machine.parcels import is_plain, passes_exceptions
 from stillgraph.bytecode.segments.lifetimes import held_by, is_missed, referred_to
@@ -17,6 +17,7 @@ from stillgraph.core.lookup import is_exactly
 from stillgraph.core.parcel import Parcel, opened, parcel
 from stillgraph.trace.capture.session import session
 from stillgraph.trace.heap.places import MISSING
+from stillgraph.trace.values.callables import contents
 
 
 @dataclass(frozen=True)

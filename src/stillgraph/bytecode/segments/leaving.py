@@ -27,7 +27,7 @@ from stillgraph.bytecode.segments.whys import Why, why_of
 from stillgraph.core.files import is_our_module
 from stillgraph.core.lookup import own_attributes
 from stillgraph.core.parcel import Parcel
-from stillgraph.trace.capture.session import session
+from stillgraph.trace.capture.session import capturing, session
 from stillgraph.trace.code.namespaces import is_of_its_module
 from stillgraph.trace.control_flow.joined.unjoined import Unjoined
 from stillgraph.trace.guards.allocations import is_plain_object, is_shared
@@ -50,8 +50,7 @@ def stays(value: Any) -> bool:
         return is_our_module(type(value.__self__).__module__)
     if is_our_module(type(value).__module__):
         return not isinstance(value, _LEAVING)
-    capture = session()
-    assert capture is not None
+    capture = capturing()
     return not (_is_rebuilt(value) or is_shared(value, capture.is_new))
 
 
@@ -100,8 +99,7 @@ def inside(values: Iterable[Any], made: Container[int]) -> Iterator[tuple[Any, i
     Yields:
         Each, with the id of the innermost of those that hold it, itself included; None where none does.
     """
-    capture = session()
-    assert capture is not None
+    capture = capturing()
     seen: set[int] = set()
     queue: list[tuple[Any, int | None]] = [(value, None) for value in values]
     while queue:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from stillgraph.bytecode.code.decode import Instruction
-from stillgraph.bytecode.machine.frame import Frame, contents
+from stillgraph.bytecode.machine.frame import Frame
 from stillgraph.bytecode.machine.table import MOVES
 from stillgraph.bytecode.segments.called import called, counts_results, keeps_results, shows_parcels
 from stillgraph.bytecode.segments.dropping import dropped
@@ -21,6 +21,7 @@ from stillgraph.operators.outside.foreign import may_change_what_was_there
 from stillgraph.trace.capture.session import session
 from stillgraph.trace.effects.locks import is_lock, pairs
 from stillgraph.trace.fakes.torch_modes import enters_or_leaves
+from stillgraph.trace.values.callables import contents
 
 if TYPE_CHECKING:
     from stillgraph.bytecode.segments.segments import Segment

@@ -6,7 +6,7 @@ from types import CellType
 from typing import TYPE_CHECKING, Any
 
 from stillgraph.bytecode.code.decode import Instruction
-from stillgraph.bytecode.machine.frame import Frame, contents
+from stillgraph.bytecode.machine.frame import Frame
 from stillgraph.bytecode.machine.parcels import is_opaque, read
 from stillgraph.bytecode.segments import instructions
 from stillgraph.bytecode.segments.breaks import Learned
@@ -14,6 +14,7 @@ from stillgraph.bytecode.segments.leaving import why_differing
 from stillgraph.bytecode.segments.needs_python import only_python
 from stillgraph.bytecode.segments.showing import look_into
 from stillgraph.core.parcel import Parcel
+from stillgraph.trace.values.callables import contents
 
 if TYPE_CHECKING:
     from stillgraph.bytecode.segments.segments import Segment

@@ -16,7 +16,7 @@ from stillgraph.bytecode.segments.lifetimes import may_end_unseen, while_there_i
 from stillgraph.bytecode.segments.needs_python import CALLS
 from stillgraph.bytecode.segments.whys import why_of
 from stillgraph.core.files import is_users
-from stillgraph.trace.capture.session import session
+from stillgraph.trace.capture.session import capturing
 
 if TYPE_CHECKING:
     from stillgraph.bytecode.segments.segments import Segment
@@ -50,8 +50,7 @@ def note_made(segment: Segment, frame: Frame, index: int, each: Instruction) -> 
 
 def is_foreign(segment: Segment, value: Any) -> bool:
     """Whether an object was there before, and Python has to get hold of it: the capture knows no path to it."""
-    capture = session()
-    assert capture is not None
+    capture = capturing()
     return id(value) in segment.foreign and (type(value) is not dict or capture.is_from_before(value))
 
 

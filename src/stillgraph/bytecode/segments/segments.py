@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from types import CellType, CodeType
 from typing import Any
 
-from stillgraph.bytecode.machine.frame import Frame, contents
+from stillgraph.bytecode.machine.frame import Frame
 from stillgraph.bytecode.machine.parcels import is_bound, open_rest, read
 from stillgraph.bytecode.machine.table import MOVES, taken
 from stillgraph.bytecode.segments import instructions
@@ -45,9 +45,10 @@ from stillgraph.bytecode.segments.whys import Why, because, refused, why_of
 from stillgraph.core.diagnostics import CaptureError
 from stillgraph.core.parcel import Parcel
 from stillgraph.core.rewritten import Holder
-from stillgraph.trace.capture.session import Session, session
+from stillgraph.trace.capture.session import Session, capturing, session
 from stillgraph.trace.code.thread_objects import is_for_threads
 from stillgraph.trace.sources.kinds_of_objects import is_machinery
+from stillgraph.trace.values.callables import contents
 from stillgraph.trace.values.numbers import Staged
 
 
@@ -113,8 +114,7 @@ class Segment(Holder):
     def enter(self, frame: Frame) -> None:
         """A frame begins to run."""
         calling, self.calling = self.calling, None
-        capture = session()
-        assert capture is not None
+        capture = capturing()
         if not self.frames:
             self.begin(capture)
             open_rest(frame)

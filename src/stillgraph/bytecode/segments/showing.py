@@ -15,7 +15,7 @@ from stillgraph.bytecode.machine.frame import NULL, Frame
 from stillgraph.core.files import is_our_module
 from stillgraph.core.lookup import is_exactly
 from stillgraph.core.parcel import opened
-from stillgraph.trace.capture.session import session
+from stillgraph.trace.capture.session import capturing, session
 from stillgraph.trace.values.numbers import Staged
 
 SHOWING = frozenset(
@@ -146,8 +146,7 @@ def look_into(value: Any) -> bool:
 
 def only_moved(values: Iterable[Any]) -> None:
     """To be called with what `note_operands` gave, where the instruction has turned out to do nothing else with it."""
-    capture = session()
-    assert capture is not None
+    capture = capturing()
     for value in values:
         del capture.reads.looked_into[id(value)]
         meet(value)

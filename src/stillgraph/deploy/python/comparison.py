@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from stillgraph.deploy.exporting.torch_export import summary
 from stillgraph.program.outputs import BOUND
 
 
@@ -69,15 +70,10 @@ def _first(found: Any) -> str | None:
 def _of_errors(expected: Any, actual: Any) -> str | None:
     if isinstance(expected, BaseException) and isinstance(actual, BaseException):
         same = type(expected).__name__ == type(actual).__name__
-        return None if same else f"it raises {_shown(actual)}, not {_shown(expected)}"
+        return None if same else f"it raises {summary(actual)}, not {summary(expected)}"
     if isinstance(actual, BaseException):
-        return f"it raises {_shown(actual)}"
-    return f"it does not raise {_shown(expected)}"
-
-
-def _shown(error: BaseException) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return f"{type(error).__name__}: {lines[0] if lines else ''}"[:300]
+        return f"it raises {summary(actual)}"
+    return f"it does not raise {summary(expected)}"
 
 
 def _of_tensors(expected: torch.Tensor, actual: torch.Tensor, where: str) -> str | None:

@@ -25,8 +25,6 @@ from stillgraph.program.guards import ModeGuard
 from stillgraph.program.outputs import Choice, Container, Instance, Maybe, Repeated, Template
 from stillgraph.program.program import Program
 
-STYLES = ("torch", "python")
-
 
 @dataclass(frozen=True)
 class Style:

@@ -14,7 +14,7 @@ from stillgraph.operators.dispatch import call, not_
 from stillgraph.operators.objects.attributes import attr, made_on_some_paths, show_own
 from stillgraph.operators.objects.registries import require_known
 from stillgraph.program.facts.info import info
-from stillgraph.trace.capture.session import Session, session
+from stillgraph.trace.capture.session import Session, capturing
 from stillgraph.trace.code.frames import here
 from stillgraph.trace.code.uninterpreted import PROPERTIES
 from stillgraph.trace.control_flow.maybe_number import may_be_number
@@ -100,8 +100,7 @@ def _is_attribute_of(target: Any, name: str) -> bool:
 
 
 def _asked(target: Any, name: str) -> Session:
-    capture = session()
-    assert capture is not None
+    capture = capturing()
     if isinstance(target, torch.Tensor) and info(target).is_joined and not hasattr(torch.Tensor, name):
         _ask_tensors(capture, target, name)
     capture.reads.attributes.append((target, name))
@@ -120,8 +119,7 @@ def all_attributes(function: Callable[..., Any]) -> Callable[..., Any]:
     """A function of Python's that gives all the attributes of an object."""
 
     def asked(*args: Any) -> Any:
-        capture = session()
-        assert capture is not None
+        capture = capturing()
         capture.reads.whole.update((id(target), target) for target in args)
         for target in args:
             show_own(capture, target)

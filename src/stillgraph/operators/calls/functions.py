@@ -33,7 +33,7 @@ from stillgraph.operators.outside.randomness import RANDOMNESS
 from stillgraph.operators.python import complexes, copying, iterators
 from stillgraph.operators.torch import checkpointing, optimizers, polyfilled, torchscript, trees, whole_operators
 from stillgraph.trace.capture.concretization import ask_for_the_object
-from stillgraph.trace.capture.session import session
+from stillgraph.trace.capture.session import capturing, session
 from stillgraph.trace.code.frames import here, module_here
 from stillgraph.trace.control_flow.both_sides import require_one_object
 from stillgraph.trace.control_flow.unknown import refuse_unknown
@@ -76,8 +76,7 @@ def _divergence(p: Any, q: Any) -> Any:
 
     torch remembers what it found, which nothing that a program guards may depend on.
     """
-    capture = session()
-    assert capture is not None
+    capture = capturing()
     capture.conversion.before_distribution()
     classes = (type(p), type(q))
     function = _dispatch_kl(*classes)
@@ -104,8 +103,7 @@ def _id(value: Any) -> int:
 
 def _hash(value: Any) -> int:
     """``hash``: that of a tensor is where it is in memory."""
-    capture = session()
-    assert capture is not None
+    capture = capturing()
     if capture.may_be_none(value):
         return capture.with_or_without(value, _hash)  # type: ignore[no-any-return]  # of Any
     if is_fake(value):
@@ -120,8 +118,7 @@ def _hash(value: Any) -> int:
 
 def _is(left: Any, right: Any) -> Any:
     """``operator.is_``."""
-    capture = session()
-    assert capture is not None
+    capture = capturing()
     capture.compared = True
     return is_(left, right)
 
@@ -143,8 +140,7 @@ def _eval(module: torch.nn.Module) -> torch.nn.Module:
 
 def _parameter(*args: Any, **kwargs: Any) -> Any:
     """``torch.nn.Parameter``: made by the program."""
-    capture = session()
-    assert capture is not None
+    capture = capturing()
     return capture.record(torch.nn.Parameter, args, kwargs)
 
 
@@ -169,8 +165,7 @@ _SIZED = (
 
 def _from_numpy(array: Any) -> Any:
     """``torch.from_numpy``, which torch's modes do not see."""
-    capture = session()
-    assert capture is not None
+    capture = capturing()
     return from_data(capture, torch.from_numpy, (array,), {})
 
 
@@ -178,8 +173,7 @@ def _switch(function: Callable[[], Any]) -> Callable[[], Any]:
     """A question about a setting of torch's for the whole process: the program is for this answer."""
 
     def answered() -> Any:
-        capture = session()
-        assert capture is not None
+        capture = capturing()
         capture.asked_for_switches = True
         return function()
 
@@ -188,8 +182,7 @@ def _switch(function: Callable[[], Any]) -> Callable[[], Any]:
 
 def _recursion_limit() -> int:
     """``sys.getrecursionlimit``, as it is outside of the capture."""
-    capture = session()
-    assert capture is not None
+    capture = capturing()
     capture.reads.settings.append((sys.getrecursionlimit, (), capture.depth.limit))
     return capture.depth.limit
 

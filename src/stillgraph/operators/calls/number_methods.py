@@ -10,7 +10,7 @@ import torch
 from torch.utils._pytree import tree_leaves
 
 from stillgraph.operators.torch.plain_arguments import is_torch_builtin
-from stillgraph.trace.capture.session import session
+from stillgraph.trace.capture.session import capturing
 from stillgraph.trace.values.complexes import StagedComplex
 from stillgraph.trace.values.number_operands import NUMBERS, base_value, takes
 from stillgraph.trace.values.numbers import StagedNumber, kind_of, kinds_of
@@ -57,8 +57,7 @@ def _of_complex(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
         return None
     if not any(isinstance(each, StagedComplex) for each in tree_leaves((args, kwargs))):
         return None
-    current = session()
-    assert current is not None
+    current = capturing()
     if isinstance(function.__self__, torch.Tensor):
         function, args = getattr(torch.Tensor, function.__name__), (function.__self__, *args)
     return lambda: current.__torch_function__(function, (), args, kwargs)
@@ -94,6 +93,5 @@ def _called(function: Any, operands: tuple[Any, ...]) -> Any:
         return unsupported(function, *operands)
     if right is None or not takes(kind_of(left), kind_of(right)(1)):
         return NotImplemented
-    current = session()
-    assert current is not None
+    current = capturing()
     return current.number_operation(computes, (right, left) if reflected else (left, right))

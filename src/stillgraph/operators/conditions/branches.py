@@ -11,7 +11,7 @@ from typing import Any
 from stillgraph.core.diagnostics import refuse
 from stillgraph.operators import dispatch
 from stillgraph.operators.conditions.truth import truth
-from stillgraph.trace.capture.session import Session, session
+from stillgraph.trace.capture.session import Session, capturing, session
 from stillgraph.trace.code.frames import here
 from stillgraph.trace.control_flow.recursion import Pending
 from stillgraph.trace.control_flow.staging import branch
@@ -85,8 +85,7 @@ def result_of(exit: Exit | None) -> Any:
         return None
     if exit.returned is True:
         return exit.value
-    capture = session()
-    assert capture is not None
+    capture = capturing()
     if exit.continued is not False:
         return exit  # of a function that is being recorded as a loop: some path calls it anew
     return select(capture, exit.returned, lambda: exit.value, lambda: None)

@@ -17,7 +17,7 @@ from stillgraph.operators.dispatch import call, not_
 from stillgraph.operators.elements.indices import counted
 from stillgraph.polyfills.deques import OPERATORS
 from stillgraph.polyfills.sets import OPERATORS as SETS
-from stillgraph.trace.capture.session import session
+from stillgraph.trace.capture.session import capturing, session
 from stillgraph.trace.code.signals import Diverged
 from stillgraph.trace.control_flow.joined.unjoined import Unjoined, alternatives, is_lost
 from stillgraph.trace.control_flow.raising import emit_raise
@@ -48,8 +48,7 @@ def method_of(value: Any, name: str) -> FunctionType | None:
         return None  # written for a dataclass: it does nothing but compare
     file = code.co_filename
     if is_standard_library(file) and keeps_unknown(value):
-        capture = session()
-        assert capture is not None
+        capture = capturing()
         capture.follow_libraries()  # as `collections.UserList`, whose code would take a spread for an element
         return method
     return None if is_ours(file) or is_torch(file) or is_standard_library(file) else method

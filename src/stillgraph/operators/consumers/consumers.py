@@ -32,7 +32,7 @@ from stillgraph.operators.elements import lists
 from stillgraph.operators.objects.changes import note_contents
 from stillgraph.operators.objects.stores import set_item, set_item_past_class
 from stillgraph.operators.objects.strings import joined, with_chosen
-from stillgraph.trace.capture.session import Session, session
+from stillgraph.trace.capture.session import capturing, session
 from stillgraph.trace.code.frames import called, here
 from stillgraph.trace.code.signals import Diverged
 from stillgraph.trace.control_flow.both_sides import several_in_key
@@ -46,13 +46,6 @@ from stillgraph.trace.heap.places import MISSING
 from stillgraph.trace.values.entries import Table, is_of_run, refuse_frozen, some_keys, table_of
 from stillgraph.trace.values.lists import StagedSpread
 from stillgraph.trace.values.numbers import Staged
-
-
-def capturing() -> Session:
-    """The capture that is going on."""
-    capture = session()
-    assert capture is not None
-    return capture
 
 
 class Drawing(enum.Enum):

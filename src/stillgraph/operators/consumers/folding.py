@@ -10,11 +10,12 @@ from stillgraph.core.diagnostics import Refusal
 from stillgraph.operators.conditions.branches import if_exp
 from stillgraph.operators.conditions.truth import truth_number
 from stillgraph.operators.consumers.comprehensions import list_of
-from stillgraph.operators.consumers.consumers import capturing, is_looped_over, known_or_list
+from stillgraph.operators.consumers.consumers import is_looped_over, known_or_list
 from stillgraph.operators.control_flow.loop_attempts import Context
 from stillgraph.operators.control_flow.loops import for_
 from stillgraph.operators.control_flow.trials import only_computed
 from stillgraph.operators.elements import lists
+from stillgraph.trace.capture.session import capturing
 from stillgraph.trace.code.signals import Diverged
 from stillgraph.trace.control_flow.joined.unjoined import Unjoined
 from stillgraph.trace.control_flow.raising import emit_raise

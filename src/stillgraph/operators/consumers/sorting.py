@@ -17,7 +17,7 @@ from stillgraph.operators.elements.picking import pick
 from stillgraph.operators.objects.changes import change, note_contents
 from stillgraph.program.operations import sort_order, sort_rows
 from stillgraph.program.types import ListType, NumberType
-from stillgraph.trace.capture.session import Session, session
+from stillgraph.trace.capture.session import Session, capturing
 from stillgraph.trace.code.frames import here
 from stillgraph.trace.control_flow.both_sides import several_in
 from stillgraph.trace.control_flow.joined.unjoined import Unjoined
@@ -27,8 +27,7 @@ from stillgraph.trace.values.several import known_in
 
 def sorted_(iterable: Any, *, key: Any = None, reverse: bool = False) -> list[Any]:
     """``sorted(iterable, key=key, reverse=reverse)``."""
-    capture = session()
-    assert capture is not None
+    capture = capturing()
     items = list(known_or_list(iterable, listed))
     if lists.is_spread(items):
         keys = items if key is None else list_of(items, lambda item: call(key, item))

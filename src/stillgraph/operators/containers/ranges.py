@@ -12,7 +12,7 @@ from typing import Any, NoReturn, cast
 from stillgraph.core.diagnostics import refuse
 from stillgraph.operators.containers.indexed import Indexed
 from stillgraph.operators.dispatch import and_, eq, if_exp, not_, or_
-from stillgraph.trace.capture.session import Session, session
+from stillgraph.trace.capture.session import Session, capturing, session
 from stillgraph.trace.code.frames import here
 from stillgraph.trace.control_flow.staging import branch
 from stillgraph.trace.values.numbers import StagedNumber
@@ -37,8 +37,7 @@ class Range(Indexed, kind=range):
             raise refuse("SG206", "the step of a range is only known at run time", location=here(), hint=hint)
         if self.step == 0:
             raise ValueError("range() arg 3 must not be zero")
-        capture = session()
-        assert capture is not None
+        capture = capturing()
         steps = self.stop - self.start if self.step == 1 else -((self.start - self.stop) // self.step)
         return capture.number_operation(max, (steps, 0)) if isinstance(steps, StagedNumber) else max(steps, 0)
 
@@ -159,6 +158,3 @@ class Count(Indexed):
             return itertools.count(self.start, self.step)
         self._again = True
         return self.counter
-
-    def spend(self) -> None:
-        cast(Session, session()).iterators.stopped([self.counter])

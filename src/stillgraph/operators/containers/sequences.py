@@ -12,7 +12,7 @@ from stillgraph.core.diagnostics import refuse
 from stillgraph.operators.containers.indexed import Indexed
 from stillgraph.operators.dispatch import if_, item
 from stillgraph.operators.elements import lists
-from stillgraph.trace.capture.session import session
+from stillgraph.trace.capture.session import capturing, session
 from stillgraph.trace.code.frames import here
 from stillgraph.trace.control_flow.unknown import refuse_unknown
 from stillgraph.trace.torch_rules.tensor_attributes import read_shape
@@ -35,8 +35,7 @@ class StagedRows(Indexed):
     @property
     def shape(self) -> torch.Size:
         """That of the tensor."""
-        capture = session()
-        assert capture is not None
+        capture = capturing()
         return read_shape(capture, self.tensor, capture.to_fake(self.tensor))
 
     def length(self) -> Any:
@@ -86,8 +85,7 @@ class Listed(Indexed):
     def length(self) -> Any:
         if not lists.is_spread(self.items):
             return len(self.items)
-        capture = session()
-        assert capture is not None
+        capture = capturing()
         return lists.length(capture, self.items)
 
     def at(self, index: Any) -> Any:
@@ -290,8 +288,7 @@ class StagedEntries(Indexed):
 
     def length(self) -> Any:
         known = entries.container_of(self.container)
-        capture = session()
-        assert capture is not None
+        capture = capturing()
         return len(self.container) if known is None else lists.entry_count(capture, known)
 
     def at(self, index: Any) -> Any:

@@ -21,7 +21,7 @@ from stillgraph.operators.dispatch import call
 from stillgraph.operators.elements import lists
 from stillgraph.operators.elements.picking import pick
 from stillgraph.program.types import JoinFailure
-from stillgraph.trace.capture.session import Session, session
+from stillgraph.trace.capture.session import Session, capturing
 from stillgraph.trace.code.frames import called, here
 from stillgraph.trace.code.signals import Diverged
 from stillgraph.trace.control_flow.raising import emit_raise
@@ -73,8 +73,7 @@ def as_table(container: Any) -> Table:
         require_numbers(keys)
     except JoinFailure as failure:
         raise refuse("SG211", failure.message, location=here()) from failure
-    capture = session()
-    assert capture is not None
+    capture = capturing()
     return Table(*gathered(keys, children, isinstance(container, dict), functools.partial(only_if, capture)))
 
 
@@ -202,8 +201,7 @@ def _exchanged(capture: Session, table: Table, key: Any, value: Any) -> list[Any
 
 
 def become(container: Any, table: Table) -> None:
-    capture = session()
-    assert capture is not None
+    capture = capturing()
     capture.unseen.follow_all()  # Python's own ``&`` and ``-`` would compare what stands for the keys, and ask nobody
     replace_contents(container, {table: None})
 

@@ -12,7 +12,7 @@ from torch.utils._pytree import tree_leaves
 from stillgraph.program import operations
 from stillgraph.program.constants import Known, is_constant
 from stillgraph.program.types import TEXT, ListType, NumberType, ObjectType, TableType
-from stillgraph.trace.capture.session import Session, session
+from stillgraph.trace.capture.session import Session, capturing
 from stillgraph.trace.code.frames import called
 from stillgraph.trace.code.signals import Diverged
 from stillgraph.trace.control_flow.joined.elements import freeze_elements, may_repeat
@@ -364,8 +364,7 @@ def joined(capture: Session, separator: str, value: Sequence[Any]) -> Any:
 
 def extreme(function: Callable[..., Any], value: Sequence[Any]) -> Any:
     """``min(value)`` or ``max(value)`` of tensors, numbers or texts."""
-    capture = session()
-    assert capture is not None
+    capture = capturing()
     capture.before_risk()
     spread = as_spread(capture, list(value))
     if are_texts(capture, [spread]):

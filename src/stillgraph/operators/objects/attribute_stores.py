@@ -21,7 +21,7 @@ from stillgraph.operators.outside.hidden_state import refuse_state_of_run
 from stillgraph.program.facts.info import info
 from stillgraph.program.facts.module_tables import past_class
 from stillgraph.program.sources import Attribute, Source, item_of
-from stillgraph.trace.capture.session import Session, session
+from stillgraph.trace.capture.session import Session, capturing, session
 from stillgraph.trace.code.frames import here
 from stillgraph.trace.control_flow.unset import own_attribute_read
 from stillgraph.trace.heap.places import AttributePlace
@@ -110,8 +110,7 @@ def _done_by_class(target: Any, special: str, name: str, *value: Any) -> bool:
 
 def set_past_class(store: Callable[[Any, str, Any], None], target: Any, name: str, value: Any) -> None:
     """``store(target, name, value)``, where that is Python's or torch's ``__setattr__`` and no user's."""
-    capture = session()
-    assert capture is not None
+    capture = capturing()
     source = capture.finder.find_owner(target)
     if isinstance(target, type) and source is None:
         raise refuse("SG305", f"the attribute {name} of a class is written that the call made", location=here())
@@ -183,8 +182,7 @@ def del_attr(target: Any, name: str) -> None:
 
 def del_past_class(delete: Callable[[Any, str], None], target: Any, name: str) -> None:
     """``delete(target, name)``, where that is Python's or torch's ``__delattr__`` and no user's."""
-    capture = session()
-    assert capture is not None
+    capture = capturing()
     refuse_ambiguous(target, name)
     place = AttributePlace(target, name)
     if place.key not in capture.journal.written(0):

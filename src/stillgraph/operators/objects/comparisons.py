@@ -31,7 +31,7 @@ from stillgraph.operators.objects.booleans import and_, not_, or_
 from stillgraph.operators.objects.identity import is_
 from stillgraph.operators.objects.namespaces import note_name
 from stillgraph.program.constants import is_constant
-from stillgraph.trace.capture.session import Session, session
+from stillgraph.trace.capture.session import Session, capturing, session
 from stillgraph.trace.code.frames import called, here
 from stillgraph.trace.control_flow.both_sides import require_one_object, several_in
 from stillgraph.trace.control_flow.joined.unjoined import Unjoined
@@ -104,8 +104,7 @@ def ordered(compare: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
 
 def _sets_in_order(compare: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
     """``left < right`` and its kin, for two sets of which one has elements on some paths only."""
-    capture = session()
-    assert capture is not None
+    capture = capturing()
     if not isinstance(left, (set, frozenset)) or not part_by_part.is_compared(left, right):
         _refuse_comparing(left, right)
     least, most = (left, right) if compare in (operator.lt, operator.le) else (right, left)

@@ -35,7 +35,7 @@ from stillgraph.core.tracebacks import chain_of
 from stillgraph.operators.outside.process_state import MOMENTARY, SETTINGS, members
 from stillgraph.program.operations import invoke
 from stillgraph.program.sources import Attribute, Global, Item, Source
-from stillgraph.trace.capture.session import Session, session
+from stillgraph.trace.capture.session import capturing
 from stillgraph.trace.code.chance import CLOCKS
 from stillgraph.trace.code.frames import here, user_frame
 from stillgraph.trace.sources.reads import Failure
@@ -44,18 +44,12 @@ from stillgraph.trace.values.containers import holds_staged
 Meaning = Callable[..., Any]
 
 
-def _capture() -> Session:
-    capture = session()
-    assert capture is not None
-    return capture
-
-
 # ---- done by the program, at every call
 def at_run_time(function: Meaning, kind: type) -> Meaning:
     """A function of Python's whose result differs at every call: it is called by the program."""
 
     def recorded(*args: Any, **kwargs: Any) -> Any:
-        capture = _capture()
+        capture = capturing()
         return capture.fresh_result(kind, capture.emit("call_function", invoke, (function, args, kwargs), {}))
 
     return recorded
@@ -63,7 +57,7 @@ def at_run_time(function: Meaning, kind: type) -> Meaning:
 
 def _sleep(seconds: Any) -> None:
     """``time.sleep``: the program waits."""
-    _capture().emit("call_function", invoke, (time.sleep, (seconds,), {}), {})
+    capturing().emit("call_function", invoke, (time.sleep, (seconds,), {}), {})
 
 
 # ---- asked again before a program is used
@@ -78,7 +72,7 @@ def setting(function: Meaning, reading: Meaning | None = None) -> Meaning:
     def read(*args: Any, **kwargs: Any) -> Any:
         if kwargs or not all(map(_is_plain, args)):
             return _refused(function, f"{_name(function)} is called with what a guard cannot keep")(*args, **kwargs)
-        settings = _capture().reads.settings
+        settings = capturing().reads.settings
         try:
             value = function(*args)
         except Exception as error:  # of any kind: the guard compares it
@@ -111,7 +105,7 @@ def _logger(name: Any = None) -> Any:
     source: Source = Global("logging", "root")
     if logger is not logging.root:
         source = Item(Attribute(Attribute(source, "manager"), "loggerDict"), logger.name)
-    _capture().finder.add(logger, source)
+    capturing().finder.add(logger, source)
     return logger
 
 
@@ -151,7 +145,7 @@ def _autocast(kind: Any, device: str | None) -> Meaning:
     def made(*args: Any, **kwargs: Any) -> Any:
         of = device or kwargs.get("device_type", args[0] if args else None)
         if isinstance(of, str):
-            _capture().reads.settings.append((torch.get_autocast_dtype, (of,), torch.get_autocast_dtype(of)))
+            capturing().reads.settings.append((torch.get_autocast_dtype, (of,), torch.get_autocast_dtype(of)))
         return kind(*args, **kwargs)
 
     return made

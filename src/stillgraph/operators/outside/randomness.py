@@ -11,28 +11,22 @@ import torch
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.program.operations import generator_state, make_generator, set_generator_state
-from stillgraph.trace.capture.session import Session, session
+from stillgraph.trace.capture.session import Session, capturing
 from stillgraph.trace.code.frames import here
-
-
-def _capture() -> Session:
-    capture = session()
-    assert capture is not None
-    return capture
 
 
 def _effect(function: Callable[..., Any], result: Any = None) -> Callable[..., Any]:
     """A function that seeds a generator: an effect of the program."""
 
     def recorded(*args: Any) -> Any:
-        _capture().emit("call_function", function, args, {})
+        capturing().emit("call_function", function, args, {})
         return result
 
     return recorded
 
 
 def _state(op: str, target: Any, args: tuple[Any, ...], size: int) -> Any:
-    capture = _capture()
+    capture = capturing()
     fake = capture.symbolic.empty((size,), torch.uint8, torch.device("cpu"), False)
     return capture.bind(fake, capture.emit(op, target, args, {}))
 
@@ -42,7 +36,7 @@ def _get_state() -> Any:
 
 
 def _set_state(new_state: Any) -> None:
-    _capture().emit("call_function", set_generator_state, (new_state, "cpu"), {})
+    capturing().emit("call_function", set_generator_state, (new_state, "cpu"), {})
 
 
 def _get_cuda_state(device: Any = "cuda") -> Any:
@@ -51,7 +45,7 @@ def _get_cuda_state(device: Any = "cuda") -> Any:
 
 
 def _set_cuda_state(new_state: Any, device: Any = "cuda") -> None:
-    _capture().emit("call_function", set_generator_state, (new_state, str(_cuda_device(device))), {})
+    capturing().emit("call_function", set_generator_state, (new_state, str(_cuda_device(device))), {})
 
 
 def _cuda_device(device: Any) -> torch.device:
@@ -86,7 +80,7 @@ def _fork(
 
 def _make(device: Any = "cpu") -> torch.Generator:
     """``torch.Generator()``: what stands for it in the capture is one as well, of which only the device matters."""
-    capture = _capture()
+    capture = capturing()
     made = torch.Generator(device)
     node = capture.emit("call_function", make_generator, (str(made.device),), {})
     node.meta["val"] = made

@@ -11,8 +11,8 @@ import torch
 from stillgraph.core.diagnostics import refuse
 from stillgraph.operators.elements.stand_ins import kind_of_stand_in
 from stillgraph.operators.outside.abstract_classes import asks_itself, note_answer
-from stillgraph.operators.python.numbers import capturing
 from stillgraph.program.facts.info import info
+from stillgraph.trace.capture.session import capturing
 from stillgraph.trace.code.frames import here, module_here
 from stillgraph.trace.control_flow.caught_kinds import class_in_run, class_of
 from stillgraph.trace.control_flow.joined.unjoined import Unjoined

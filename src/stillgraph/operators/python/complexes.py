@@ -11,7 +11,7 @@ import torch
 
 from stillgraph.operators.conditions.truth import tensor_of
 from stillgraph.operators.python.numbers import float_, number_of
-from stillgraph.trace.capture.session import Session, session
+from stillgraph.trace.capture.session import Session, capturing
 from stillgraph.trace.torch_rules.special import HANDLERS
 from stillgraph.trace.values.complexes import StagedComplex, complex_of, operation
 from stillgraph.trace.values.numbers import Staged, StagedNumber
@@ -22,7 +22,7 @@ _NOT_GIVEN = object()
 
 def complex_(real: Any = _NOT_GIVEN, imag: Any = _NOT_GIVEN) -> Any:
     """``complex``."""
-    capture = _capture()
+    capture = capturing()
     told = (("real", real, complex), ("imag", imag, float))
     given = {name: tensor_of(number_of(value, kind)) for name, value, kind in told if value is not _NOT_GIVEN}
     if not any(isinstance(each, (Staged, torch.Tensor)) for each in given.values()):
@@ -50,7 +50,7 @@ def _of_cmath(function: Callable[..., Any]) -> Callable[..., Any]:
     """A function of `cmath` that gives a complex number, a float or a truth value."""
 
     def wrapped(*args: Any, **kwargs: Any) -> Any:
-        capture = _capture()
+        capture = capturing()
         given = tuple(_number(capture, tensor_of(each), True) for each in args)
         if kwargs or not any(isinstance(each, Staged) for each in given):
             return function(*given, **kwargs)
@@ -68,12 +68,6 @@ _GIVING: dict[Any, type] = {
     cmath.phase: float,
     **dict.fromkeys((cmath.isfinite, cmath.isinf, cmath.isnan, cmath.isclose), bool),
 }
-
-
-def _capture() -> Session:
-    capture = session()
-    assert capture is not None
-    return capture
 
 
 MEANINGS: dict[Any, Callable[..., Any]] = {

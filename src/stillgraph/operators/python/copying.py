@@ -18,7 +18,7 @@ from stillgraph.operators.dispatch import call
 from stillgraph.operators.each import of_each
 from stillgraph.operators.objects.changes import CONTAINERS
 from stillgraph.program.types import ListType, NumberType, ObjectType, TableType, TensorType
-from stillgraph.trace.capture.session import Session, session
+from stillgraph.trace.capture.session import Session, capturing
 from stillgraph.trace.code.frames import here
 from stillgraph.trace.control_flow.joined.unjoined import Unjoined, alternatives, is_leaf, is_lost
 from stillgraph.trace.control_flow.unset import may_be_unset
@@ -36,8 +36,7 @@ Memo = dict[Any, Any]
 
 def _copy(value: Any) -> Any:
     """``copy.copy(value)``."""
-    capture = session()
-    assert capture is not None
+    capture = capturing()
     method = method_of(value, "__copy__")
     if method is not None:
         return call(method, value)
@@ -49,8 +48,7 @@ def _copy(value: Any) -> Any:
 
 def _deep_copy(value: Any, memo: Memo | None = None) -> Any:
     """``copy.deepcopy(value, memo)``."""
-    capture = session()
-    assert capture is not None
+    capture = capturing()
     memo = {} if memo is None else memo
     if id(value) in memo:
         return memo[id(value)]

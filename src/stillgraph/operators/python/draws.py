@@ -31,7 +31,7 @@ from stillgraph.operators.python.numbers import len_
 from stillgraph.program.draws import GENERATORS, AsTensor, Draw, Indices, OfGenerator, OfModule, Shuffled
 from stillgraph.program.operations import invoke
 from stillgraph.program.types import ListType, NumberType, ObjectType, TensorType
-from stillgraph.trace.capture.session import Session, session
+from stillgraph.trace.capture.session import Session, capturing
 from stillgraph.trace.code.frames import here
 from stillgraph.trace.values.arrays.staged_array import StagedArray
 from stillgraph.trace.values.made_in_run import DrawnState
@@ -74,12 +74,6 @@ def _meaning_of_method(method: Any, generator: Any) -> Callable[..., Any] | None
     return functools.partial(_draw, OfGenerator(name), generator, name)
 
 
-def _capture() -> Session:
-    capture = session()
-    assert capture is not None
-    return capture
-
-
 def _refused(draw: Draw, what: str) -> NoReturn:
     raise refuse("SG305", f"{draw} {what}", location=here(), hint=_HINT)
 
@@ -87,7 +81,7 @@ def _refused(draw: Draw, what: str) -> NoReturn:
 # ---- generators
 def _make(function: Any, *args: Any, **kwargs: Any) -> Any:
     """A generator that the function makes: the run makes it. What stands for it in the capture is never drawn from."""
-    capture = _capture()
+    capture = capturing()
     first = next(iter((*args, *kwargs.values())), None)
     if function is numpy.random.default_rng and isinstance(first, numpy.random.Generator):
         return first
@@ -133,7 +127,7 @@ _TAKEN = (
 
 # ---- draws
 def _draw(draw: Draw, generator: Any, name: str, /, *args: Any, **kwargs: Any) -> Any:
-    capture = _capture()
+    capture = capturing()
     owner = _owner(draw, capture, generator)
     if name in _OF_SEQUENCES and (_kind(draw, generator) is random.Random or name == "shuffle"):
         return _of_sequence(capture, draw, owner, name, args, kwargs)
@@ -197,7 +191,7 @@ def _tried(kind: Any, draw: Draw, name: str, args: Any, kwargs: Any) -> list[Any
     Raises:
         BaseException: as in eager PyTorch, where all arguments are known.
     """
-    with _capture().executed.paused():  # what the methods read of themselves is nobody's
+    with capturing().executed.paused():  # what the methods read of themselves is nobody's
         own: Any = numpy.random.default_rng(0) if kind is numpy.random.Generator else kind(0)
         method = getattr(own, _OTHER_NAMES.get(name, name) if kind is numpy.random.RandomState else name)
         if not any(map(_is_staged, torch.utils._pytree.tree_leaves((args, kwargs)))):

@@ -17,8 +17,8 @@ from stillgraph.operators.consumers.consumers import is_looped_over, known_or_li
 from stillgraph.operators.dispatch import call
 from stillgraph.operators.elements import lists
 from stillgraph.operators.objects.comparisons import ordered
-from stillgraph.operators.python.numbers import capturing
 from stillgraph.polyfills.extremes import largest, smallest
+from stillgraph.trace.capture.session import capturing
 from stillgraph.trace.control_flow.both_sides import several_in
 from stillgraph.trace.control_flow.spreads import as_spread
 from stillgraph.trace.values.containers import holds_staged

@@ -22,7 +22,7 @@ from stillgraph.operators.control_flow.closing import before_stop
 from stillgraph.operators.control_flow.generators import Produced
 from stillgraph.operators.dispatch import for_
 from stillgraph.operators.elements import lists
-from stillgraph.operators.python.numbers import capturing
+from stillgraph.trace.capture.session import capturing
 from stillgraph.trace.heap.exits import BREAK, Exit
 from stillgraph.trace.values.entries import container_of
 from stillgraph.trace.values.numbers import is_number

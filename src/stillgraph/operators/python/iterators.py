@@ -40,7 +40,7 @@ from stillgraph.operators.dispatch import call, own_items
 from stillgraph.operators.elements import lists
 from stillgraph.operators.elements.indices import as_index
 from stillgraph.operators.python.iteration import sequence_for, take_over
-from stillgraph.operators.python.numbers import capturing, index
+from stillgraph.operators.python.numbers import index
 from stillgraph.polyfills.iterators import (
     POLYFILLS,
     groupby,
@@ -52,7 +52,7 @@ from stillgraph.polyfills.iterators import (
     zip_longest,
     zipped,
 )
-from stillgraph.trace.capture.session import Session, session
+from stillgraph.trace.capture.session import Session, capturing, session
 from stillgraph.trace.code.frames import called, here
 from stillgraph.trace.code.signals import Diverged, Restart
 from stillgraph.trace.control_flow.raising import emit_raise

@@ -20,7 +20,7 @@ from stillgraph.operators.containers.ranges import Range
 from stillgraph.operators.dispatch import asked
 from stillgraph.operators.elements import lists
 from stillgraph.operators.elements.indices import NOT_AN_INDEX, as_index
-from stillgraph.trace.capture.session import Session, session
+from stillgraph.trace.capture.session import capturing
 from stillgraph.trace.code.frames import here
 from stillgraph.trace.control_flow.narrowing import is_optional
 from stillgraph.trace.torch_rules.special import number_kind
@@ -32,14 +32,6 @@ from stillgraph.trace.values.entries import container_of
 from stillgraph.trace.values.numbers import Staged, StagedBool, StagedNumber, is_mixed, is_number, kind_of
 from stillgraph.trace.values.operands import require_one_kind, unsupported
 from stillgraph.trace.values.text import StagedText
-
-
-def capturing() -> Session:
-    """The capture that is going on."""
-    capture = session()
-    assert capture is not None
-    return capture
-
 
 with torch._C.DisableTorchFunction(), _disable_current_modes():  # of whoever is the first to import this
     _EMPTY = torch.empty(0, dtype=torch.int64, device="cpu")

@@ -10,7 +10,7 @@ import torch
 from torch.utils.checkpoint import checkpoint, checkpoint_sequential
 
 from stillgraph.operators.dispatch import call
-from stillgraph.trace.capture.session import session
+from stillgraph.trace.capture.session import capturing, session
 from stillgraph.trace.control_flow.autograd_regions import stage_checkpoint
 from stillgraph.trace.heap.exits import Exit, Return
 
@@ -18,8 +18,7 @@ _OPTIONS = ("use_reentrant", "context_fn", "determinism_check", "debug", "early_
 
 
 def _checkpoint(function: Any, *args: Any, **kwargs: Any) -> Any:
-    capture = session()
-    assert capture is not None
+    capture = capturing()
     options = {name: kwargs.pop(name) for name in _OPTIONS if name in kwargs}
     if not torch.is_grad_enabled():
         return call(function, *args, **kwargs)

@@ -16,7 +16,7 @@ from stillgraph.core.weak_method import weak_method
 from stillgraph.program.operations import invoke
 from stillgraph.program.optimizers import learning_rate, stepped, zeroed
 from stillgraph.program.types import ObjectType, TensorType
-from stillgraph.trace.capture.session import Session, session
+from stillgraph.trace.capture.session import Session, capturing
 from stillgraph.trace.code.frames import here
 from stillgraph.trace.heap.places import AttributePlace, ContentsPlace, Place
 from stillgraph.trace.torch_rules.gradients import clear_gradients, read_gradient
@@ -153,8 +153,6 @@ def _changed(capture: Session, parameters: list[torch.Tensor]) -> None:
 
 def _zero_grad(module: torch.nn.Module, set_to_none: bool = True) -> None:
     """``module.zero_grad()``."""
-    capture = session()
-    assert capture is not None
     for parameter in module.parameters():
         if set_to_none:
             parameter.grad = None
@@ -164,8 +162,7 @@ def _zero_grad(module: torch.nn.Module, set_to_none: bool = True) -> None:
 
 def _clip_norm(parameters: Any, *args: Any, **kwargs: Any) -> torch.Tensor:
     """`torch.nn.utils.clip_grad_norm_`."""
-    capture = session()
-    assert capture is not None
+    capture = capturing()
     tensors = [parameters] if isinstance(parameters, torch.Tensor) else list(parameters)
     capture.before_raise(RuntimeError)
     node = capture.emit("call_function", torch.nn.utils.clip_grad_norm_, (tensors, *args), kwargs)
@@ -179,8 +176,7 @@ def _clip_norm(parameters: Any, *args: Any, **kwargs: Any) -> torch.Tensor:
 
 def _clip_value(parameters: Any, *args: Any, **kwargs: Any) -> None:
     """`torch.nn.utils.clip_grad_value_`."""
-    capture = session()
-    assert capture is not None
+    capture = capturing()
     tensors = [parameters] if isinstance(parameters, torch.Tensor) else list(parameters)
     capture.before_risk()
     capture.emit("call_function", torch.nn.utils.clip_grad_value_, (tensors, *args), kwargs)

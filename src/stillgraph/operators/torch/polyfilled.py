@@ -24,7 +24,7 @@ from stillgraph.polyfills.ordered import merge
 from stillgraph.polyfills.padding import POLYFILLS as PADDING
 from stillgraph.polyfills.sets import elements
 from stillgraph.polyfills.shapes import POLYFILLS as SHAPES
-from stillgraph.trace.capture.session import session
+from stillgraph.trace.capture.session import capturing, session
 from stillgraph.trace.values.entries import table_of
 
 
@@ -48,8 +48,7 @@ def _followed_unless_plain(function: Callable[..., Any], polyfill: Callable[...,
         is_known = not any(lists.is_spread(each) for each in args)
         if not is_known or any(type(leaf) not in _PLAIN for leaf in torch.utils._pytree.tree_leaves((args, kwargs))):
             return followed(*args, **kwargs)
-        capture = session()
-        assert capture is not None
+        capture = capturing()
         for each in args:
             note_contents(each, certain=False)
             if isinstance(each, CONTAINERS):

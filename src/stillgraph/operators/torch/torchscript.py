@@ -19,7 +19,7 @@ from torch.jit._trace import TracedModule
 from stillgraph.core.diagnostics import refuse
 from stillgraph.core.files import is_torch
 from stillgraph.operators.dispatch import call
-from stillgraph.trace.capture.session import Session, session
+from stillgraph.trace.capture.session import Session, capturing, session
 from stillgraph.trace.code.compiled import original_of
 from stillgraph.trace.code.frames import here
 from stillgraph.trace.fakes.symbolic import is_fake
@@ -163,7 +163,7 @@ def _taken(declared: Any, value: Any, name: str) -> Any:
         return tuple(_taken(each, item, name) for each, item in zip(declared.elements(), value, strict=True))
     if kind not in _NUMBERS:
         return value
-    if isinstance(value, StagedNumber) and _session().may_be_none(value):
+    if isinstance(value, StagedNumber) and capturing().may_be_none(value):
         message = f"'{name}' of a scripted function is given a number that may be None"
         raise refuse("SG105", message, location=here(), hint=f"{_HINT}the function itself.")
     given = kind_of(value) if isinstance(value, StagedNumber) else type(value)
@@ -194,12 +194,6 @@ def _copied(value: Any) -> Any:
     if type(value) is list:
         return [_copied(item) for item in value]
     return {key: _copied(item) for key, item in value.items()} if type(value) is dict else value
-
-
-def _session() -> Session:
-    capture = session()
-    assert capture is not None
-    return capture
 
 
 # ---- torch.jit's own functions

@@ -16,20 +16,10 @@ from stillgraph.core.diagnostics import refuse
 from stillgraph.operators.conditions.branches import select
 from stillgraph.operators.dispatch import call
 from stillgraph.program.operations import encode_nested
-from stillgraph.trace.capture.session import Session, session
+from stillgraph.trace.capture.session import Session, capturing
 from stillgraph.trace.code.frames import here
 
 _DEVICES = ("cpu", "cuda", "xpu")
-
-
-def _call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
-    return call(function, *args, **kwargs)
-
-
-def _capture() -> Session:
-    capture = session()
-    assert capture is not None
-    return capture
 
 
 def _encode(
@@ -40,7 +30,7 @@ def _encode(
     is_causal: bool | None = None,
 ) -> Any:
     """``module.forward(…)``."""
-    capture = _capture()
+    capture = capturing()
 
     def plainly() -> Any:
         forward: Any = nn.TransformerEncoder.forward
@@ -101,12 +91,12 @@ def _nested(capture: Session, module: nn.TransformerEncoder, src: Tensor, kept: 
         result = capture.symbolic.empty(tuple(fake.shape), fake.dtype, fake.device, False)
     node = capture.emit("call_function", encode_nested, (src, kept, weights, options), {})
     output = capture.bind(result, node)
-    return output if module.norm is None else _call(module.norm, output)
+    return output if module.norm is None else call(module.norm, output)
 
 
 def _transform(module: nn.Transformer, *args: Any, **kwargs: Any) -> Any:
     """``nn.Transformer.forward``, in which there is an encoder."""
-    return _capture().conversion.convert(nn.Transformer.forward)(module, *args, **kwargs)  # type: ignore[arg-type]  # a function
+    return capturing().conversion.convert(nn.Transformer.forward)(module, *args, **kwargs)  # type: ignore[arg-type]  # a function
 
 
 METHODS: dict[Any, Callable[..., Any]] = {nn.TransformerEncoder.forward: _encode, nn.Transformer.forward: _transform}

@@ -21,7 +21,7 @@ from stillgraph.operators.dispatch import call
 from stillgraph.operators.torch import transformers
 from stillgraph.program.distributed import EnterParallel, EnterSharded, LeaveParallel, LeaveSharded
 from stillgraph.program.facts.info import like
-from stillgraph.trace.capture.session import Session, session
+from stillgraph.trace.capture.session import Session, capturing, session
 from stillgraph.trace.torch_rules.collectives import COLLECTIVES, emit_step, refuse_distributed
 from stillgraph.trace.values.containers import split
 from stillgraph.trace.values.lists import StagedList, StagedSpread
@@ -94,7 +94,7 @@ def _through(
 # ---- DistributedDataParallel
 def _parallel(module: DistributedDataParallel, *args: Any, **kwargs: Any) -> Any:
     """``DistributedDataParallel.forward``."""
-    capture = _capture()
+    capture = capturing()
     if module.mixed_precision is not None or module._delay_all_reduce_all_params:
         refuse_distributed("a DistributedDataParallel with mixed_precision or delayed parameters is called")
     capture.wrapped[id(module)] = module
@@ -106,7 +106,7 @@ def _parallel(module: DistributedDataParallel, *args: Any, **kwargs: Any) -> Any
         return tensor if device in (None, fake.device) else _fresh(capture, tensor, device=device)
 
     (args, kwargs), _ = _through(capture, EnterParallel(reference, quiet), (args, kwargs), move)
-    result = _call(module.module, *args, **kwargs)
+    result = call(module.module, *args, **kwargs)
     copies = module.find_unused_parameters or module.static_graph
 
     def change(tensor: Any) -> Any:
@@ -120,7 +120,7 @@ class _NoSync(contextlib.nullcontext[None]):
 
     def __init__(self, module: DistributedDataParallel) -> None:
         super().__init__()
-        self._capture, self._module = _capture(), module
+        self._capture, self._module = capturing(), module
 
     def __enter__(self) -> None:
         self._before = self._capture.without_sync
@@ -167,7 +167,7 @@ def gather(
     Returns:
         The arguments as they go on.
     """
-    capture = _capture()
+    capture = capturing()
     capture.wrapped[id(module)] = module
     state = module._get_fsdp_state()
     sharded = [(parameter, group) for group in _groups(state) for parameter in group.fsdp_params]
@@ -238,7 +238,7 @@ def _whole(capture: Session, parameter: Any, group: Any) -> Any:
 
 def free(key: int, module: Any, result: Any) -> Any:
     """The hook of ``fully_shard`` after a module's call."""
-    capture = _capture()
+    capture = capturing()
     cast = module._get_fsdp_state()._mp_policy.output_dtype
 
     def change(tensor: Any) -> Any:
@@ -249,16 +249,6 @@ def free(key: int, module: Any, result: Any) -> Any:
 
 
 # ---- calls
-def _capture() -> Session:
-    capture = session()
-    assert capture is not None
-    return capture
-
-
-def _call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
-    return call(function, *args, **kwargs)
-
-
 def _step_of(function: Any) -> Call:
     return lambda *args, **kwargs: COLLECTIVES[function](session(), function, args, kwargs)
 

@@ -6,7 +6,7 @@ the line, and its variables have the values.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,7 +40,6 @@ class Found:
     left_out: tuple[str, ...]
 
 
-Lines = Mapping[int, Noted]
 UNKNOWN = ("what is written is not known at this operation",)
 
 

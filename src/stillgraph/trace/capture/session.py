@@ -397,3 +397,10 @@ def session() -> Session | None:
     """The capture going on in this thread, if there is one."""
     recorder = current()
     return recorder if isinstance(recorder, Session) else None
+
+
+def capturing() -> Session:
+    """The capture going on in this thread: for what only a capture calls."""
+    capture = session()
+    assert capture is not None
+    return capture

@@ -19,6 +19,7 @@ import torch
 from stillgraph.core.faults import ends_capture
 from stillgraph.core.files import is_our_module, is_torch
 from stillgraph.polyfills.given import GIVEN
+from stillgraph.trace.code.frames import stack
 
 
 @dataclass(frozen=True)
@@ -181,7 +182,7 @@ class ExecutedCode:
             BaseException: what was refused before, which a handler of code that is not rewritten is about to tell of:
                 Python will carry out all of it once more.
         """
-        name = next((name for each in _stack(frame) if not _is_standard(name := _module(each))), "")
+        name = next((name for each in stack(frame) if not _is_standard(name := _module(each))), "")
         if not is_our_module(name) and _package(name) != "torch":
             self.require_none_refused()
 
@@ -258,31 +259,24 @@ def _is_for_user(frame: FrameType) -> bool:
     here = _module(frame)
     if here in _ABSTRACT or _is_of_debugger(frame):
         return False
-    caller = next((name for each in _stack(frame) if not _is_standard(name := _module(each))), "")
+    caller = next((name for each in stack(frame) if not _is_standard(name := _module(each))), "")
     in_users_place = caller is here or caller.startswith(IN_USERS_PLACE)
     if not in_users_place and (is_our_module(caller) or _package(caller) == "torch"):
         return False
     # A capture may itself stand in a module that is being imported: what lies below it does not matter.
-    in_capture = itertools.takewhile(lambda each: _module(each) != _CAPTURE, _stack(frame))
+    in_capture = itertools.takewhile(lambda each: _module(each) != _CAPTURE, stack(frame))
     return all(_module(each) != _IMPORTING for each in in_capture)
 
 
 def _is_of_debugger(frame: FrameType) -> bool:
     """Whether a frame belongs to a debugger that the user's code has called, not to one that it all runs under."""
-    for each in _stack(frame):
+    for each in stack(frame):
         name = _module(each)
         if is_our_module(name):
             return False
         if _package(name) in _DEBUGGERS:
             return True
     return False
-
-
-def _stack(frame: FrameType | None) -> Iterator[FrameType]:
-    """A frame and those below it."""
-    while frame is not None:
-        yield frame
-        frame = frame.f_back
 
 
 def _module(frame: FrameType) -> str:

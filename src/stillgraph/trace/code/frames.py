@@ -334,3 +334,10 @@ def mode_decorated(function: FunctionType) -> tuple[Any, Any] | None:
     if {"autocast_instance", "func"} <= cells.keys():
         return lambda: cells["autocast_instance"], cells["func"]
     return (cells["ctx_factory"], cells["func"]) if {"ctx_factory", "func"} <= cells.keys() else None
+
+
+def stack(frame: FrameType | None) -> Iterator[FrameType]:
+    """A frame, and those that have called it."""
+    while frame is not None:
+        yield frame
+        frame = frame.f_back

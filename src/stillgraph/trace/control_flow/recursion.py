@@ -214,10 +214,6 @@ class Recursion:
         """The leaves that a call gives."""
         return [*slots_of(self.result), *(slot for state in self.states.values() for slot in slots_of(state))]
 
-    def in_slots(self) -> list[Slot]:
-        """The leaves that a call takes."""
-        return [*slots_of(self.arguments), *(slot for state in self.states.values() for slot in slots_of(state))]
-
     def _widen_arguments(self, given: Any) -> None:
         state = widen(self.joiner, self.arguments, given, "")
         self.settled = self.settled and state is self.arguments

@@ -14,7 +14,6 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 import torch
-from torch import fx
 from torch._subclasses.fake_tensor import (
     DataDependentOutputException,
     DynamicOutputShapeException,
@@ -22,7 +21,6 @@ from torch._subclasses.fake_tensor import (
     UnsupportedFakeTensorException,
     UnsupportedOperatorException,
 )
-from torch.fx._lazy_graph_module import _LazyGraphModule
 from torch.fx.experimental.symbolic_shapes import (
     DimDynamic,
     GuardOnDataDependentSymNode,
@@ -49,7 +47,6 @@ __all__ = [
     "UnsupportedFakeTensorException",
     "count_elements",
     "default_device",
-    "graph_module",
     "is_fake",
     "is_hidden",
     "is_nested",
@@ -136,9 +133,6 @@ def under_transform() -> bool:
     return bool(torch._C._are_functorch_transforms_active())
 
 
-def graph_module(holder: torch.nn.Module, graph: fx.Graph, class_name: str) -> fx.GraphModule:
-    """A graph as a module whose Python is written when it is first asked for: torch keeps that text forever."""
-    return _LazyGraphModule(holder, graph, class_name=class_name)
 
 
 def default_device() -> torch.device | None:

@@ -12,8 +12,8 @@ import torch
 from torch import fx
 
 from stillgraph.core.location import Location
+from stillgraph.passes.regions.lazy_code import lazy_module
 from stillgraph.program.operations import EFFECTFUL
-from stillgraph.trace.fakes.symbolic import graph_module
 from stillgraph.trace.values.several import in_graph
 
 
@@ -156,7 +156,7 @@ class Region:
             if isinstance(value, Region):
                 value = node.meta["val"] = value.module()
             setattr(holder, name, value)
-        return graph_module(holder, self.graph, "Region")
+        return lazy_module(holder, self.graph, "Region")
 
 
 def erase(node: fx.Node) -> None:

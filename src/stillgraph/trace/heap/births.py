@@ -19,6 +19,7 @@ from types import CodeType, CoroutineType, FrameType, GeneratorType
 from typing import Any
 
 from stillgraph.core.tracebacks import chain_of, let_go
+from stillgraph.trace.code.frames import stack
 
 _YOUNG = (0, 1)  # the third generation is the last
 _LEFT_ALONE = frozenset({tuple, frozenset, FrameType, GeneratorType, CoroutineType, CodeType})
@@ -66,14 +67,14 @@ class Births:
 
     def _let_go_of_exceptions(self, passing: BaseException | None) -> None:
         """Empty the frames of all exceptions that were caught on the way: frames that lead to them, they lead to."""
-        running = set(map(id, _behind(sys._getframe(1))))
+        running = set(map(id, stack(sys._getframe(1))))
         leaving = set() if passing is None else {id(each) for each in chain_of(passing)}
         with _young() as young:
             caught = [each for each in (*self._raised, *self._exceptions_among(young)) if id(each) not in leaving]
         self._raised = []
         for each in caught:
             trace = each.__traceback__
-            if trace is not None and any(id(frame) in running for frame in _behind(trace.tb_frame)):
+            if trace is not None and any(id(frame) in running for frame in stack(trace.tb_frame)):
                 let_go(each, of_all=True)  # no other thread's
         caught.clear()
 
@@ -135,10 +136,3 @@ def _steps(question: Callable[[list[Any]], Iterator[Any]], generation: int) -> I
     young: list[Any] = []
     fill = map(young.extend, map(gc.get_objects, (generation,)))
     return itertools.chain(fill, map(list.reverse, (young,)), question(young), map(list.clear, (young,)))
-
-
-def _behind(frame: FrameType | None) -> Iterator[FrameType]:
-    """A frame, and those that have called it."""
-    while frame is not None:
-        yield frame
-        frame = frame.f_back

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from stillgraph.trace.graph.recorder import Recorder
 
 _T = torch.Tensor
-_F = torch.nn.functional
 
 _RELAYOUT = frozenset(
     {

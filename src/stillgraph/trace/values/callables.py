@@ -59,7 +59,8 @@ def _partial_parts(partial: functools.partial[Any]) -> Parts:
     return Parts(functools.partial, (count, keywords, attributes), names, parts, rebuild, attributes=True)
 
 
-def _contents(cell: CellType) -> Any:
+def contents(cell: CellType) -> Any:
+    """What a cell holds, or `MISSING`."""
     try:
         return cell.cell_contents
     except ValueError:
@@ -101,7 +102,7 @@ def _function_parts(function: FunctionType) -> Parts:
 
 _SPLIT: Mapping[type, Callable[[Any], Parts]] = MappingProxyType(
     {
-        CellType: lambda cell: cell_parts(_contents(cell)),
+        CellType: lambda cell: cell_parts(contents(cell)),
         FunctionType: _function_parts,
         MethodType: _method_parts,
         functools.partial: _partial_parts,

@@ -10,7 +10,7 @@ from __future__ import annotations
 import collections
 from collections.abc import Callable, ItemsView, Sequence, ValuesView
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 from torch.utils._pytree import is_namedtuple_instance
 
@@ -22,10 +22,6 @@ from stillgraph.program.types import JoinFailure
 from stillgraph.trace.code.frames import here
 from stillgraph.trace.values.number_operands import NUMBERS
 from stillgraph.trace.values.numbers import Staged, StagedNumber
-
-if TYPE_CHECKING:
-    pass
-
 
 KINDS_OF_DICT = (collections.OrderedDict, collections.defaultdict, collections.Counter)
 _WITH_TABLES = (dict, set, frozenset, *KINDS_OF_DICT)

@@ -110,7 +110,6 @@ _OPERATORS = (
     *("neg", "pos", "abs", "invert", "eq", "ne", "lt", "le", "gt", "ge", "getitem", "setitem"),
 )
 _REFLECTED = _OPERATORS[:13]
-_IN_PLACE = frozenset({"__setitem__", *(f"__i{name}__" for name in _REFLECTED)})
 
 
 def _operator(name: str) -> Callable[..., Any]:
