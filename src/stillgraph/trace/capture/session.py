@@ -32,7 +32,7 @@ from stillgraph.trace.code.frames import here, in_autograd_function, library_wai
 from stillgraph.trace.code.options import Options
 from stillgraph.trace.code.signals import Restart
 from stillgraph.trace.control_flow.both_sides import BothSides
-from stillgraph.trace.control_flow.protected import StageTry, may_handle, sees_any
+from stillgraph.trace.control_flow.protected import hand_to, sees_any
 from stillgraph.trace.control_flow.recursion import Pending, Recursion, TailCalls
 from stillgraph.trace.control_flow.spreads import as_spread, each, is_spread, torch_call
 from stillgraph.trace.control_flow.try_statements import frame_in_try
@@ -198,7 +198,7 @@ class Session(BothSides):
         """
         self.iterators.before_raise(kind)
         self.raises += 1
-        left = each_of_them = raised or (Raised(kind, kind in RAISED_EXACTLY),)
+        left = raised or (Raised(kind, kind in RAISED_EXACTLY),)
         seen = certain or (self.may_end and (self.side_effects.acted or self.knowledge.acts))
         handlers = self.handlers
         is_watched = bool(handlers.watching) and (seen or sees_any(handlers.watching, handlers.attempts, kind, left))
@@ -210,19 +210,10 @@ class Session(BothSides):
             raise refuse("SG208", message, location=here(), hint=_CHECK_BEFORE)
         if handlers.watching:
             self.side_effects.pass_by()
-        for around, attempt in reversed([*enumerate(handlers.attempts)]):
-            arrives = any(each.may_be(attempt.kinds) for each in left)
-            passes = attempt.only_cleans_up and not seen and not may_handle(handlers.attempts[:around], left)
-            if not attempt.staged and arrives and not passes:
-                raise StageTry(attempt)
-            if passes:
-                self.side_effects.pass_by()
-            if attempt.staged:
-                attempt.raised += left
-                left = tuple(each for each in left if not each.is_surely(attempt.kinds))
+        hand_to(handlers.attempts, left, seen, self.side_effects.pass_by)
         frame = frame_in_try(self)
         if frame is None:
-            if kind is not None and certain and handlers.answers(kind, each_of_them):
+            if kind is not None and certain and handlers.answers(kind, left):
                 message = f"{kind.__name__} is raised where a tensor decides, and is an answer to Python"
                 raise refuse("SG208", message, location=here(), hint=_CHECK_BEFORE)
             return

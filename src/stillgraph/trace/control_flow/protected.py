@@ -179,6 +179,29 @@ def may_handle(attempts: Sequence[Attempt], raised: Sequence[Raised]) -> bool:
     return any(each.may_be(attempt.kinds) for attempt in handlers for each in raised)
 
 
+def hand_to(attempts: Sequence[Attempt], raised: Sequence[Raised], seen: bool, pass_by: Callable[[], None]) -> None:
+    """Tell each ``try`` that an exception arrives there, from the innermost on.
+
+    Args:
+        attempts: the ``try`` statements, the outermost first.
+        raised: what the exception may be.
+        seen: whether something sees it pass, so that no ``finally`` may stay Python.
+        pass_by: is called for each ``finally`` that stays Python.
+
+    Raises:
+        StageTry: one of them is not staged, and has to be.
+    """
+    for around, attempt in reversed([*enumerate(attempts)]):
+        passes = attempt.only_cleans_up and not seen and not may_handle(attempts[:around], raised)
+        if passes:
+            pass_by()
+        elif not attempt.staged and any(each.may_be(attempt.kinds) for each in raised):
+            raise StageTry(attempt)
+        if attempt.staged:
+            attempt.raised += tuple(raised)
+            raised = [each for each in raised if not each.is_surely(attempt.kinds)]
+
+
 def sees_any(
     watching: Sequence[int], attempts: Sequence[Attempt], kind: type[BaseException] | None, raised: Sequence[Raised]
 ) -> bool:
