@@ -108,7 +108,8 @@ def augmented(node: ast.AugAssign, rest: Sequence[ast.stmt], place: Place, to: R
     symbol = build.constant(SYMBOLS[type(node.op)], node)
     match node.target:
         case ast.Name(id=name) as target:
-            if name not in to.scope.globals and _is_number(node.value):
+            repeats = isinstance(node.op, ast.Mult)  # a list, in place
+            if name not in to.scope.globals and _is_number(node.value) and not repeats:
                 return Rewritten([*_required(target, to), to.children(node)])
             changed = to.op("inplace", [symbol, to.read(target), to.expr(node.value)], node)
             return Rewritten(_store(target, changed, to))
