@@ -270,20 +270,19 @@ def test_in_place(function: Any) -> None:
 # ---- staged: what the arms may not do
 def unlike_shapes_unpacked(x: Tensor) -> Tensor:
     y = x if x.sum() > 0 else x.unsqueeze(0)
-    first, *_ = y
-    return first * 2
+    parts = [*y]
+    return parts[0] * 2
 
 
 def unlike_dtypes_unpacked(x: Tensor) -> Tensor:
     y = x if x.sum() > 0 else x.long()
-    first, *_ = y
-    return first * 2
+    parts = [*y]
+    return parts[0] * 2
 
 
 def text_unpacked(x: Tensor) -> Tensor:
     mode = "ab" if x.sum() > 0 else "bc"
-    first, _ = mode
-    return x * 2 if first == "a" else x
+    return x * len([*mode])
 
 
 @pytest.mark.parametrize(

@@ -124,6 +124,15 @@ def in_a_loop(x: Tensor) -> Any:
     return total
 
 
+def taken_apart(x: Tensor) -> Any:
+    y = x if x.sum() > 0 else x.unsqueeze(0)
+    z = x if x.sum() > 0 else x.long()
+    values = (x, x + 1) if x.sum() > 0 else (x,)
+    mode = "ab" if x.sum() > 0 else "bc"
+    (first, *_), (second, *_), (third, *rest), (_, letter) = y, z, values, mode
+    return first * 2, second * 2, third, len(rest), letter
+
+
 def hashed(x: Tensor) -> Any:
     y = "a" if x.sum() > 0 else "b"
     return len({y, "a"})
@@ -140,7 +149,7 @@ class Chosen(nn.Module):
 
 FUNCTIONS = [
     rank, dtype, both, of_three, same_flag, length, keys, functions, kinds, identity, in_place, objects, in_a_loop,
-    hashed,
+    taken_apart, hashed,
 ]  # fmt: skip
 
 
@@ -155,8 +164,7 @@ def test_what_wants_one_plain_answer_is_refused() -> None:
     @sg.to_static(backend="eager")
     def unpacked(x: Tensor) -> Tensor:
         values = (x, x + 1) if x.sum() > 0 else (x,)
-        first, *_ = values
-        return first
+        return torch.stack([*values])
 
     with pytest.raises(sg.CaptureError, match="a tuple of 2 and a tuple of 1"):
         unpacked(UP)

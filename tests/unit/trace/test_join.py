@@ -185,7 +185,7 @@ def test_errors_name_the_variable_and_the_line() -> None:
             mode = "up"
         else:
             mode = "down"
-        first, *_ = mode
+        first = [*mode]
         return x * len(first)
 
     error = refusal(used, P)

@@ -15,6 +15,7 @@ from stillgraph.operators.dispatch import call
 from stillgraph.operators.elements import lists
 from stillgraph.operators.elements.picking import pick
 from stillgraph.operators.objects.changes import change, note_contents
+from stillgraph.operators.objects.comparisons import as_compared
 from stillgraph.program.operations import sort_order, sort_rows
 from stillgraph.program.types import ListType, NumberType
 from stillgraph.trace.capture.session import Session, capturing
@@ -33,6 +34,7 @@ def sorted_(iterable: Any, *, key: Any = None, reverse: bool = False) -> list[An
         keys = items if key is None else list_of(items, lambda item: call(key, item))
         return _spread_in_order(capture, items, keys, reverse)
     keys = items if key is None else [call(key, item) for item in items]
+    keys = [*map(as_compared, keys)] if len({*map(type, keys)}) == 1 else keys
     keys = _deciding(_ranked(capture, keys))
     leaves = torch.utils._pytree.tree_leaves(keys)
     if not any(isinstance(leaf, (torch.Tensor, StagedNumber)) for leaf in leaves):

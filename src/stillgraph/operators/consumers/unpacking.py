@@ -14,6 +14,7 @@ from stillgraph.operators.control_flow.generators import is_fresh
 from stillgraph.operators.elements import lists
 from stillgraph.trace.capture.session import Session, session
 from stillgraph.trace.code.signals import Diverged
+from stillgraph.trace.control_flow.joined.unjoined import Unjoined, is_lost
 from stillgraph.trace.control_flow.raising import emit_raise
 from stillgraph.trace.control_flow.staging import branch
 from stillgraph.trace.values.text import StagedText
@@ -35,6 +36,8 @@ def unpack(value: Any, before: int, after: int | None = None) -> Any:
     capture = session()
     if capture is None:
         return value if after is None else _with_rest(value, before, after)
+    if isinstance(value, Unjoined) and not is_lost(value):
+        return value.either(lambda one: _as_tuple(unpack(one, before, after), before, after))
     capture.settling.require_current(value)
     value = drawn(value)
     if after is not None and is_fresh(value):
@@ -52,6 +55,16 @@ def unpack(value: Any, before: int, after: int | None = None) -> Any:
     alone = [lists.at(capture, value, index) for index in range(before)]
     rest = lists.at(capture, list(value), slice(before, -after if after else None))
     return (*alone, rest, *(lists.at(capture, value, index - after) for index in range(after)))
+
+
+def _as_tuple(value: Any, before: int, after: int | None) -> tuple[Any, ...]:
+    """The values for the elements of a target, where they are one or others by the path: on each one as many."""
+    elements = (*value,)
+    if after is None and len(elements) > before:
+        raise ValueError(f"too many values to unpack (expected {before})")
+    if after is None and len(elements) < before:
+        raise ValueError(_TOO_FEW.format(before, len(elements)))
+    return elements
 
 
 def _counted(value: Any, wanted: int | None) -> Any:

@@ -88,6 +88,7 @@ def ordered(compare: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     """``left < right`` and its kin, of which Python asks sets for their length."""
     name = f"__{compare.__name__}__"
 
+    @of_each(0, 1, cases=Case.UNJOINED)
     def ask(left: Any, right: Any) -> Any:
         is_asked = isinstance(left, (set, frozenset, KeysView, ItemsView)) and session() is not None
         if is_asked and any(container_of(side) is not None for side in (left, right)):
@@ -121,14 +122,19 @@ def _refuse_comparing(*sides: Any) -> NoReturn:
 
 def _in_order(name: str, left: Any, right: Any) -> tuple[Any, Any]:
     """Two objects of a class made by ``dataclass(order=True)`` as the tuples that it compares; others as they are."""
-    capture = session()
-    is_written = type(left) is type(right) and dataclasses.is_dataclass(left)
-    if capture is None or not is_written or not _is_generated(class_member(type(left), name)):
+    if type(left) is not type(right):
         return left, right
-    names = [each.name for each in dataclasses.fields(left) if each.compare]
-    capture.reads.attributes.extend((side, name) for side in (left, right) for name in names)
-    first, second = (tuple(attr(side, name) for name in names) for side in (left, right))
-    return first, second
+    return as_compared(left, name), as_compared(right, name)
+
+
+def as_compared(value: Any, name: str = "__lt__") -> Any:
+    """An object of a class made by ``dataclass(order=True)`` as the tuple that it compares; any other as it is."""
+    capture = session()
+    if capture is None or not dataclasses.is_dataclass(value) or not _is_generated(class_member(type(value), name)):
+        return value
+    names = [each.name for each in dataclasses.fields(value) if each.compare]
+    capture.reads.attributes.extend((value, name) for name in names)
+    return tuple(attr(value, name) for name in names)
 
 
 def _ordered_in_run(compare: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:

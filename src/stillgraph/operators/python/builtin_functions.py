@@ -47,6 +47,9 @@ MEANINGS: dict[Any, Callable[..., Any]] = {
     pow: pow_,
     round: round_,
     operator.index: index,
+    bin: lambda number, /: format_(index(number), "#b"),
+    oct: lambda number, /: format_(index(number), "#o"),
+    hex: lambda number, /: format_(index(number), "#x"),
     operator.truth: lambda value, /: bool_(value),
     **{function: math_(function) for function in _OF_NUMBERS},
 }
