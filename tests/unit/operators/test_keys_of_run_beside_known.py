@@ -303,13 +303,6 @@ def test_what_the_caller_holds() -> None:
         assert captured.memo == eager.memo
 
 
-def appended(row: Tensor) -> Any:
-    places: Any = collections.defaultdict(list)
-    for k, i in enumerate(row.tolist()):
-        places[i].append(k)
-    return places
-
-
 def set_by_default(row: Tensor) -> Any:
     places: dict[int, set[int]] = {}
     for i in row.tolist():
@@ -327,7 +320,6 @@ def dicts_by_numbers(row: Tensor) -> Any:
 @pytest.mark.parametrize(
     ("function", "says"),
     [
-        (appended, r"d\[key\] = d\.get\(key, \[\]\) \+ \[v\]"),
         (set_by_default, r"pairs\.add\(\(key, v\)\)"),
         (dicts_by_numbers, r"table\[key, other\] = v"),
     ],

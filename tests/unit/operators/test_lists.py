@@ -461,11 +461,12 @@ def test_it_is_a_list_in_the_program() -> None:
 
 # ---- refused
 def changes_an_element(x: Tensor) -> Any:
-    groups = []
+    groups, group = [], []
     for row in x:
         if row > 0:
-            groups.append([row])
-    groups[-1].append(x)
+            group = [row]
+            groups.append(group)
+    group.append(x[0])
     return groups
 
 

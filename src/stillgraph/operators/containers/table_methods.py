@@ -49,7 +49,7 @@ def takes(container: Any, name: str, args: tuple[Any, ...]) -> bool:
 def _get(capture: Session, container: dict[Any, Any], key: Any, default: Any = None) -> Any:
     table = as_table(container)
     there = among(capture, table.keys, key)
-    return choose(capture, there, lambda: value_at(capture, table, key), lambda: default)
+    return choose(capture, there, lambda: value_at(capture, container, key), lambda: default)
 
 
 def _pop(capture: Session, container: dict[Any, Any], key: Any, *default: Any) -> Any:
@@ -60,7 +60,7 @@ def _pop(capture: Session, container: dict[Any, Any], key: Any, *default: Any) -
 
     def take() -> Any:
         capture.journal.note(ContentsPlace(container))
-        value = value_at(capture, as_table(container), key)
+        value = value_at(capture, container, key)
         drop(capture, container, key)
         return value
 

@@ -20,10 +20,12 @@ from stillgraph.operators.containers.entries import FEW, is_staged_key
 from stillgraph.operators.dispatch import call
 from stillgraph.operators.elements import lists
 from stillgraph.operators.elements.picking import pick
+from stillgraph.operators.elements.references import is_there, refer_to
 from stillgraph.program.types import JoinFailure
 from stillgraph.trace.capture.session import Session, capturing
 from stillgraph.trace.code.frames import called, here
 from stillgraph.trace.code.signals import Diverged
+from stillgraph.trace.control_flow.aliases import mutable_containers
 from stillgraph.trace.control_flow.raising import emit_raise
 from stillgraph.trace.control_flow.spreads import only_if
 from stillgraph.trace.control_flow.staging import branch
@@ -42,6 +44,8 @@ from stillgraph.trace.values.entries import (
     set_parts,
     table_of,
 )
+from stillgraph.trace.values.list_contents import is_mutable
+from stillgraph.trace.values.lists import StagedSpread
 from stillgraph.trace.values.numbers import StagedNumber
 
 
@@ -116,12 +120,20 @@ def index_of(capture: Session, keys: list[Any], key: Any) -> Any:
     return lists.METHODS["index"](capture, keys, key)
 
 
-def value_at(capture: Session, table: Table, key: Any) -> Any:
+def value_at(capture: Session, container: dict[Any, Any], key: Any) -> Any:
+    """What a dict has by a key that is there."""
+    table = as_table(container)
     assert table.values is not None
     index = index_of(capture, table.keys, key)
-    if lists.is_spread(table.values):
-        return lists.at(capture, table.values, index)
-    return pick(capture, table.values, index)
+    if not lists.is_spread(table.values):
+        return pick(capture, table.values, index)
+    element = lists.at(capture, table.values, index)
+
+    def exchange(values: list[Any]) -> None:
+        become(container, Table(as_table(container).keys, values))
+
+    refer_to(capture, container, key, lambda: as_table(container).values, exchange, index, element)
+    return element
 
 
 def at(capture: Session, container: dict[Any, Any], key: Any) -> Any:
@@ -130,13 +142,13 @@ def at(capture: Session, container: dict[Any, Any], key: Any) -> Any:
     there = among(capture, table.keys, key)
     missing: Any = class_member(type(container), "__missing__")
     if isinstance(container, collections.Counter):
-        return choose(capture, there, lambda: value_at(capture, table, key), lambda: 0)
+        return choose(capture, there, lambda: value_at(capture, container, key), lambda: 0)
     if isinstance(container, collections.defaultdict) and container.default_factory is not None:
         return setdefault(capture, container, key, functools.partial(call, container.default_factory))
     if missing is not None and not isinstance(container, collections.defaultdict):
         raise refuse_unknown("SG211", f"{called(container)} has a __missing__ of its own", container)
     require(capture, there, key)
-    return value_at(capture, table, key)
+    return value_at(capture, container, key)
 
 
 def require(capture: Session, there: Any, key: Any) -> None:
@@ -172,6 +184,8 @@ def count(capture: Session, table: Table) -> Any:
 # ---- changing; the contents are noted already
 def put(capture: Session, container: Any, key: Any, *value: Any) -> None:
     """``container[key] = value``, or ``container.add(key)``."""
+    if value and is_there(capture, container, key, *value):
+        return
     table = as_table(container)
 
     def exchange() -> None:
@@ -232,4 +246,17 @@ def setdefault(capture: Session, container: dict[Any, Any], key: Any, make: Call
         become(container, Table([*table.keys, key], [*(table.values or ()), value]))
         return value
 
-    return choose(capture, among(capture, table.keys, key), lambda: value_at(capture, table, key), add)
+    there = among(capture, table.keys, key)
+    if isinstance(there, bool) or not any(map(_can_be_changed, table.values or ())):
+        return choose(capture, there, lambda: value_at(capture, container, key), add)
+    branch(capture, there, lambda: None, lambda: _no_exit(add()), (), ())
+    return value_at(capture, container, key)
+
+
+def _no_exit(made: Any) -> None:
+    """The end of an arm that has made something, and goes on."""
+
+
+def _can_be_changed(value: Any) -> bool:
+    """Whether a value of a dict is one, or stands for such, that who has it may change in place."""
+    return is_mutable(value.element) if type(value) is StagedSpread else bool([*mutable_containers(value)])

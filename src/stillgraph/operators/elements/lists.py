@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 
 from torch.utils._pytree import tree_leaves
 
+from stillgraph.operators.elements.references import is_there, refer, refer_to_taken
 from stillgraph.program import operations
 from stillgraph.program.constants import Known, is_constant
 from stillgraph.program.types import TEXT, ListType, NumberType, ObjectType, TableType
@@ -25,6 +26,7 @@ from stillgraph.trace.control_flow.unknown import refuse_unknown
 from stillgraph.trace.graph.typed_values import define
 from stillgraph.trace.values import entries, lists, number_failures
 from stillgraph.trace.values.containers import holds_staged
+from stillgraph.trace.values.list_contents import is_plain
 from stillgraph.trace.values.lists import StagedList, StagedSpread
 from stillgraph.trace.values.numbers import StagedFloat, StagedInt, StagedNumber
 from stillgraph.trace.values.operands import require_known, sample
@@ -64,8 +66,9 @@ def at(capture: Session, value: Sequence[Any], index: Any) -> Any:
         _require_place(capture, value, index)
     whole = type(value) is list and (type(index) is int or isinstance(index, StagedInt))
     capture.before_failures(number_failures.indexing(list) if whole else None)
-    spread = as_spread(capture, value)
-    return element_at(capture, spread, index)
+    element = element_at(capture, as_spread(capture, value), index)
+    refer(capture, value, index, element)
+    return element
 
 
 _UNKNOWN = object()
@@ -193,6 +196,8 @@ def set_at(capture: Session, target: Any, index: Any, value: Any) -> None:
     """``target[index] = value``."""
     if isinstance(target, deque):
         _require_place(capture, target, index)
+    if is_there(capture, target, index, value):
+        return
     capture.before_risk()
     spread = as_spread(capture, target, (value,))
     cells = lists.columns(spread.element, (value,))
@@ -250,6 +255,7 @@ def _pop(capture: Session, target: Any, index: Any = -1) -> Any:
     rest = each(capture, spread, operations.popped, index)
     element = element_at(capture, spread, index, copied_into(capture, spread))
     _become(target, [rest])
+    refer_to_taken(capture, target, element)
     return element
 
 
@@ -369,7 +375,7 @@ def extreme(function: Callable[..., Any], value: Sequence[Any]) -> Any:
     spread = as_spread(capture, list(value))
     if are_texts(capture, [spread]):
         return define(capture, TEXT, capture.emit("call_function", function, (list(value),), {}))
-    if not lists.is_plain(spread.element) or not isinstance(spread.element, lists.Leaf):
+    if not is_plain(spread.element) or not isinstance(spread.element, lists.Leaf):
         message = f"{function.__name__} of a list of unknown length whose elements are not tensors or numbers"
         raise refuse_unknown("SG210", message, value)
     return define(capture, spread.element.type, capture.emit("call_function", function, (spread.columns[0],), {}))

@@ -12,6 +12,7 @@ import torch
 from stillgraph.core.diagnostics import refuse
 from stillgraph.core.lookup import is_exactly
 from stillgraph.operators.containers.watched import Method, before_change
+from stillgraph.operators.elements.references import reference_of, write_through
 from stillgraph.program.constants import is_constant
 from stillgraph.trace.capture.session import Session, session
 from stillgraph.trace.code.frames import here
@@ -105,6 +106,10 @@ def change(target: Any, name: str, args: Args, done: Callable[[], R]) -> R:
     capture = session()
     if capture is None or not needs_counterparts(capture, target, name, args):
         return done()
+    if not capture.identities.may_be_others(target):
+        reference = reference_of(capture, target)
+        assert reference is not None
+        return write_through(capture, reference, target, done)
     with capture.identities.changing(target):
         result = done()
     if not _is_flat(target):
@@ -125,7 +130,11 @@ def set_attribute(capture: Session, target: Any, done: Callable[[Any], None]) ->
         CaptureError: the object is one of several copies of an object. (SG305)
     """
     if capture.identities.is_changing(target) or not capture.identities.may_be_others(target):
-        done(target)
+        reference = None if capture.identities.is_changing(target) else reference_of(capture, target)
+        if reference is None:
+            done(target)
+        else:
+            write_through(capture, reference, target, functools.partial(done, target))
         return
     with capture.identities.changing(target):
         done(target)
@@ -133,10 +142,12 @@ def set_attribute(capture: Session, target: Any, done: Callable[[Any], None]) ->
 
 
 def needs_counterparts(capture: Session, target: Any, name: str, args: Args) -> bool:
-    """Whether a container may be others that `change` changes with it."""
-    if not isinstance(target, CONTAINERS) or not capture.identities.may_be_others(target):
+    """Whether a container may be others that `change` changes with it, or is an element of a list of unknown length."""
+    if not isinstance(target, CONTAINERS) or capture.identities.is_changing(target):
         return False
-    return not capture.identities.is_changing(target) and _is_at_once(name, args)
+    if not capture.identities.may_be_others(target) and reference_of(capture, target) is None:
+        return False
+    return _is_at_once(name, args)
 
 
 def _follow(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 from collections.abc import Callable, Hashable, Iterable, Iterator
+from dataclasses import dataclass, field
 from typing import Any
 
 from stillgraph.program.types import JoinFailure
@@ -11,14 +12,18 @@ from stillgraph.trace.control_flow.heap import OlderObjects
 from stillgraph.trace.control_flow.joined.join_errors import named
 from stillgraph.trace.control_flow.joined.leaves import is_empty
 from stillgraph.trace.graph.recorder import Recorder
+from stillgraph.trace.graph.region import Region
 from stillgraph.trace.heap.exits import Exit
 from stillgraph.trace.heap.identities import Conditions, Identities
 from stillgraph.trace.heap.places import MISSING, ContentsPlace, Place
+from stillgraph.trace.heap.references import Reference, contents_of
 from stillgraph.trace.values import lists
 from stillgraph.trace.values.arrays.staged_array import StagedArray
 from stillgraph.trace.values.complexes import StagedComplex
 from stillgraph.trace.values.containers import object_parts
-from stillgraph.trace.values.entries import Entry
+from stillgraph.trace.values.entries import Entry, table_of
+from stillgraph.trace.values.list_contents import is_mutable
+from stillgraph.trace.values.lists import StagedSpread
 
 IsOlder = Callable[[Any], bool]
 Stays = Callable[[Any, IsOlder], bool]  # whether the next iteration may find a container of this one again
@@ -172,3 +177,101 @@ def staying(recorder: Recorder, inputs: dict[Hashable, Any], left: dict[Hashable
 
 def _is_listed(value: Any) -> bool:
     return isinstance(value, (list, tuple, collections.deque)) and lists.has_spread(value)
+
+
+# ---- elements of lists that iterations change
+Values = dict[Hashable, Any]
+
+
+@dataclass(eq=False)
+class CarriedElements:
+    """What a loop finds out about elements of lists that its iterations change.
+
+    Attributes:
+        outdated: what holds no more from the first iteration on: an iteration finds it so.
+        broken: the references whose elements an iteration leaves as something else than their holders have.
+        held: the others, with the keys of what their holders have.
+        left: what the last iteration left in each place.
+        together: the places of which something may be one object.
+    """
+
+    recorder: Recorder
+    outdated: dict[int, Any] = field(default_factory=dict)
+    broken: set[int] = field(default_factory=set)
+    held: list[tuple[Reference, Hashable]] = field(default_factory=list)
+    left: Values = field(default_factory=dict)
+    together: set[frozenset[Hashable]] = field(default_factory=set)
+
+    def begin(self, region: Region, places: dict[Hashable, Place], inputs: Values) -> None:
+        """Told of what stands in an iteration for what is carried; the places hold what they do before the loop."""
+        region.outdated.update(self.outdated)
+        self.held = []
+        for key, value in inputs.items():
+            place = places[key]
+            relate(self.recorder.identities, value, place.get())
+            relate(self.recorder.identities, value, self.left.get(key, value))
+            if isinstance(place, ContentsPlace):
+                for reference in self.recorder.identities.references.into(place.target):
+                    if id(reference) not in self.broken:
+                        reference.agreed.append(contents_of(value))
+                        self.held.append((reference, key))
+
+    def settle(self, region: Region, inputs: Values, left: Values) -> bool:
+        """Told of what an iteration left; whether the next one finds the same to be true."""
+        for key, value in inputs.items():
+            relate(self.recorder.identities, value, left[key])
+        new = {k: v for k, v in region.outdated.items() if k not in self.outdated and self.recorder.region.holds(v)}
+        broken = {id(each) for each, key in self.held if not each.agrees(contents_of(left[key]))}
+        together = self._together(inputs)
+        settled = not new and not broken and together == self.together
+        self.outdated |= new
+        self.broken |= broken
+        self.left, self.together = left, together
+        return settled
+
+    def _together(self, inputs: Values) -> set[frozenset[Hashable]]:
+        """The keys of values that have objects of one family in them."""
+        families = self.recorder.identities.families
+        by_family: dict[int, set[Hashable]] = {}
+        for key, value in inputs.items():
+            for each in _inside(value):
+                by_family.setdefault(families.number_of(each), set()).add(key)
+        return {frozenset(keys) for keys in by_family.values() if len(keys) > 1}
+
+    def close(self, key: Hashable, left: Any, result: Any) -> None:
+        """Told of what a place holds behind the loop."""
+        self.recorder.region.outdated.update(self.outdated)
+        relate(self.recorder.identities, result, left)
+        for reference, mine in self.held:
+            if mine == key and id(reference) not in self.broken:
+                reference.agreed.append(contents_of(result))
+
+
+def relate(identities: Identities, made: Any, source: Any) -> None:
+    """Note that what is in a value, and the value, may be what is in another one."""
+    if made is source or is_empty(made) or is_empty(source):
+        return
+    ours, theirs = ([*_inside(value)] for value in (made, source))
+    if ours:
+        identities.families.relate(*ours)
+    for each in theirs if ours else ():
+        if type(each) is StagedSpread:
+            identities.families.relate_to_elements(ours[0], each)
+        else:
+            identities.families.relate(ours[0], each)
+    outer = [next((c for c in mutable_containers(value) if c is value), None) for value in (made, source)]
+    if None not in outer:
+        identities.families.relate(*outer)
+
+
+def _inside(value: Any) -> Iterator[Any]:
+    """The containers in a value that can be changed, and what stands for elements that can."""
+    containers = [value, *(each for each in mutable_containers(value) if each is not value)]
+    tables = [table for each in containers if isinstance(each, (dict, set)) and (table := table_of(each)) is not None]
+    ours = {id(each) for table in tables for each in (table.keys, table.values)}  # nobody else has them
+    for container in containers:
+        if container is not value and id(container) not in ours:
+            yield container
+        parts = object_parts(container)
+        if parts is not None:
+            yield from (c for c in parts.children if type(c) is StagedSpread and is_mutable(c.element))

@@ -9,7 +9,7 @@ from typing import Any
 from stillgraph.program.types import Type
 from stillgraph.trace.control_flow.joined.elements import View, refuse_changed
 from stillgraph.trace.control_flow.joined.leaves import DEAD, is_empty
-from stillgraph.trace.control_flow.joined.unjoined import Stale
+from stillgraph.trace.control_flow.joined.unjoined import is_stale
 from stillgraph.trace.graph.recorder import Recorder
 from stillgraph.trace.heap.exits import Exit
 from stillgraph.trace.heap.identities import Origin
@@ -132,9 +132,14 @@ def is_rebuilt(state: State) -> bool:
     return isinstance(state, (Tree, Listed))
 
 
-def is_stale(state: State) -> bool:
-    """Whether code that the loop calls as it is may have changed a place."""
-    return isinstance(state, Fixed) and isinstance(state.value, Stale)
+def is_stale_state(state: State) -> bool:
+    """Whether code that the loop calls as it is, or another name, may have changed what a place holds."""
+    return isinstance(state, Fixed) and is_stale(state.value)
+
+
+def has_stale(state: State) -> bool:
+    """Whether a place holds, or has in what it holds, something that is stale."""
+    return is_stale_state(state) or (isinstance(state, Tree) and any(map(has_stale, state.children)))
 
 
 def tree_of(value: Any, parts: Parts) -> Tree:

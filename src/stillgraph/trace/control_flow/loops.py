@@ -12,6 +12,7 @@ import torch
 
 from stillgraph.program.types import JoinFailure
 from stillgraph.trace.control_flow.aliases import (
+    CarriedElements,
     Stays,
     freeze_all,
     freeze_copies,
@@ -36,8 +37,8 @@ from stillgraph.trace.control_flow.loop_state import (
     State,
     Tree,
     build,
+    has_stale,
     is_rebuilt,
-    is_stale,
     leaves_of,
     like,
     slots_of,
@@ -75,7 +76,11 @@ class _Loop:
     unsettled: str | None = None  # a place that has changed its kind in the last round
     shared: set[Hashable] = field(default_factory=set)  # places whose containers have other names
     copied: set[Hashable] = field(default_factory=set)  # places whose objects containers hold, too
+    elements: CarriedElements = field(init=False)
     endless: bool = False  # whether its test always says yes, so that something in its body ends it
+
+    def __post_init__(self) -> None:
+        self.elements = CarriedElements(self.recorder)
 
     def all_states(self) -> list[State]:
         """The states of the places and of the exit, in the order in which they are carried."""
@@ -187,6 +192,7 @@ def _begin(loop_: _Loop) -> tuple[Arm, dict[Hashable, Any], Exit]:
     with recorder.resume(region):
         inputs = {key: build(state, lambda slot: carried(recorder, region, slot)) for key, state in loop_.state.items()}
         exit: Exit = build(loop_.exit, lambda slot: carried(recorder, region, slot))
+    loop_.elements.begin(region, loop_.places, _rebuilt(loop_, inputs))
     _freeze_shared(loop_, inputs)
     for key in loop_.copied:
         freeze_all(recorder.identities, inputs[key], loop_.places[key].get())
@@ -245,12 +251,19 @@ def _settle(
     joiner.at = None
     exit = widen(joiner, loop_.exit, DEAD if arm.diverged else _final(arm.exit), "return")
     left = _left(loop_, arm, inputs)
-    rebuilt = {key: left[key] for key, state in loop_.state.items() if is_rebuilt(state)}
+    rebuilt = _rebuilt(loop_, left)
     copied = held_elsewhere(loop_.recorder.identities, rebuilt, loop_.places)
-    settled = settled and exit is loop_.exit and copied <= loop_.copied
+    mine = {key: value for key, value in inputs.items() if key in rebuilt}
+    holds = arm.diverged or loop_.elements.settle(arm.region, mine, left)
+    settled = settled and exit is loop_.exit and copied <= loop_.copied and holds
     loop_.copied |= copied
     loop_.exit = exit
     return settled
+
+
+def _rebuilt(loop_: _Loop, values: dict[Hashable, Any]) -> dict[Hashable, Any]:
+    """Those of some values that each iteration finds made anew."""
+    return {key: values[key] for key, state in loop_.state.items() if is_rebuilt(state)}
 
 
 def _left(loop_: _Loop, arm: Arm, inputs: dict[Hashable, Any]) -> dict[Hashable, Any]:
@@ -298,7 +311,7 @@ def _joined(
         arm.look()
     met: list[Met] = []
     for key, state in loop_.state.items():
-        if is_stale(state):
+        if has_stale(state):
             recorder.journal.write(loop_.places[key], build(state, lambda _: None))
         is_made_anew = loop_.places[key] in made_anew
         if slots_of(state) or is_made_anew:
@@ -307,6 +320,7 @@ def _joined(
                 recorder.identities.take_apart(mutable_containers(value))
             _freeze(recorder, state, left[key], result, arm, stays)
             leave(recorder, loop_.places[key], result)
+            loop_.elements.close(key, left[key], result)
             met.append((result, entry, left[key]))
             if key in loop_.shared and is_rebuilt(state):
                 freeze_copies(recorder, entry, result)

@@ -205,6 +205,7 @@ class Recursion:
         if self.shares and not isinstance(self.result, Fixed):
             for container in mutable_containers(result):
                 self.recorder.identities.freeze(container)
+                self.recorder.identities.families.know_elsewhere(container)
         for key, state in self.states.items():
             if slots_of(state):
                 self.recorder.journal.write(self.places[key], build(state, lambda _: next(values)))
@@ -304,6 +305,7 @@ def _freeze_arguments(recorder: Recorder, state: State, value: Any, depth: int =
         return
     if depth > 0 and not isinstance(value, tuple):
         recorder.identities.freeze(value)
+        recorder.identities.families.know_elsewhere(value)
     parts = split(value)
     assert parts is not None
     if isinstance(state, Tree):

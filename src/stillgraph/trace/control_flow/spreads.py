@@ -19,7 +19,7 @@ from stillgraph.trace.control_flow.unknown import refuse_unknown
 from stillgraph.trace.graph.recorder import Recorder
 from stillgraph.trace.graph.typed_values import define
 from stillgraph.trace.values import lists
-from stillgraph.trace.values.list_contents import mutable_parts
+from stillgraph.trace.values.list_contents import inner_spreads, mutable_parts
 from stillgraph.trace.values.lists import Items, StagedList, StagedSpread
 
 
@@ -29,8 +29,19 @@ def is_spread(value: Any) -> bool:
 
 
 # ---- making and reading columns
-def as_spread(recorder: Recorder, value: Sequence[Any], more: Sequence[Any] = ()) -> StagedSpread:
+def as_spread(
+    recorder: Recorder,
+    value: Sequence[Any],
+    more: Sequence[Any] = (),
+    is_older: Callable[[Any], bool] = lambda each: True,
+) -> StagedSpread:
     """All elements of a list as one spread, of a structure that covers the values ``more`` too.
+
+    Args:
+        recorder: the capture.
+        value: the list.
+        more: the other values.
+        is_older: whether one of their objects stays the object that it is.
 
     Raises:
         CaptureError: the elements have no common structure.
@@ -38,7 +49,7 @@ def as_spread(recorder: Recorder, value: Sequence[Any], more: Sequence[Any] = ()
     if len(value) == 1 and type(value[0]) is StagedSpread and not more:
         return value[0]
     try:
-        element = lists.structure([*value, *more], recorder.type_of)
+        element = lists.structure([*value, *more], recorder.type_of, is_older)
     except JoinFailure as failure:
         raise refuse(failure.code, failure.message, location=here()) from failure
     types = lists.types(element)
@@ -95,8 +106,13 @@ def element_at(recorder: Recorder, spread: StagedSpread, index: Any, originals: 
         node = recorder.emit("call_function", operator.getitem, (column, index), {})
         row.append(define(recorder, column.type.element, node))
     element = lists.rebuild(spread.element, row)
+    identities = recorder.identities
+    for inner in inner_spreads(spread.element, element):
+        identities.families.relate_to_elements(inner, spread)
+        identities.copied_into(inner, [spread])
     for part in mutable_parts(spread.element, element):
-        recorder.identities.copy_of(part, [spread] if originals is None else originals)
+        identities.families.relate_to_elements(part, spread)
+        identities.copy_of(part, [spread] if originals is None else originals)
     return element
 
 

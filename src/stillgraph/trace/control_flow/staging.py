@@ -189,8 +189,13 @@ def close_arms(
         joined = joined_place(recorder.journal, place, held)
         value = build(outputs)
         met.append((value, left.value(place, before), right.value(place, before)))
+        if isinstance(place, ContentsPlace):
+            going_on = (arm.value(place, before) for arm in (left, right) if not arm.diverged)
+            recorder.identities.references.meet(place.target, going_on, value)
         if value is not before:
             leave(recorder, joined, value)
+    for arm in (left, right):
+        recorder.region.outdated.update({} if arm.diverged else arm.region.outdated)
     exit = exit_build(outputs)
     rule_out(recorder, exit, (exits[0], exits[1]), met, paths)
     return None if all(flag is False for flag in exit.flags) else exit

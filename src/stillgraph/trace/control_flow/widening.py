@@ -28,7 +28,7 @@ from stillgraph.trace.control_flow.joined.failure_sides import explain
 from stillgraph.trace.control_flow.joined.join import Joiner
 from stillgraph.trace.control_flow.joined.join_errors import quoted
 from stillgraph.trace.control_flow.joined.leaves import DEAD, has_leaf, is_empty, same_constant
-from stillgraph.trace.control_flow.joined.unjoined import Stale, Unjoined, is_leaf
+from stillgraph.trace.control_flow.joined.unjoined import Unjoined, is_leaf, is_stale
 from stillgraph.trace.control_flow.joined.unlike_elements import telling_elements
 from stillgraph.trace.control_flow.loop_state import (
     Fixed,
@@ -40,7 +40,7 @@ from stillgraph.trace.control_flow.loop_state import (
     as_child,
     entry_of,
     is_entry,
-    is_stale,
+    is_stale_state,
     like,
     never_read,
     slots_of,
@@ -54,7 +54,8 @@ from stillgraph.trace.heap.places import MISSING, AttributePlace
 from stillgraph.trace.values.containers import Parts, complex_parts, object_parts, split
 from stillgraph.trace.values.entries import Entry
 from stillgraph.trace.values.key_cover import ABSENT, alike, cover, is_keyed
-from stillgraph.trace.values.lists import StagedSpread, columns, same_structure, types
+from stillgraph.trace.values.list_contents import same_structure
+from stillgraph.trace.values.lists import StagedSpread, columns, types
 from stillgraph.trace.values.lists import cover as cover_elements
 from stillgraph.trace.values.numbers import OfComplex
 from stillgraph.trace.values.several import known_in
@@ -84,8 +85,8 @@ def widen(joiner: Joiner, state: State, after: Any, place: str) -> State:
 def _widen(joiner: Joiner, state: State, after: Any, place: str) -> State:
     if after is DEAD:
         return state
-    if isinstance(after, Stale):
-        return state if is_stale(state) else Fixed(after)
+    if is_stale(after):
+        return state if is_stale_state(state) else Fixed(after)
     if isinstance(state, Slot):
         type_ = _cover(state.type, joiner, after, place)
         return state if _same_type(type_, state.type) else Slot(type_, state.entry, place)

@@ -20,6 +20,7 @@ from stillgraph.trace.values.arrays.staged_array import StagedArray
 from stillgraph.trace.values.caught import Caught, CaughtPart
 from stillgraph.trace.values.complexes import StagedComplex
 from stillgraph.trace.values.entries import maybe_keys
+from stillgraph.trace.values.list_contents import is_plain
 from stillgraph.trace.values.lists import (
     Entries,
     Items,
@@ -27,8 +28,8 @@ from stillgraph.trace.values.lists import (
     StagedList,
     columns,
     has_spread,
-    is_plain,
     is_text,
+    refuse_outdated,
     structure,
     types,
 )
@@ -49,6 +50,8 @@ def as_argument(recorder: Recorder, value: Any) -> Any:
         value.stillgraph_refuse()
     if isinstance(value, StagedText) and not recorder.region.holds(value):
         raise refuse("SG302", "a text that is made on one path is used behind it", location=here())
+    if isinstance(value, StagedList) and recorder.region.is_outdated(value):
+        refuse_outdated()
     if isinstance(value, (torch.Tensor, StagedNumber, StagedList, StagedText, Caught, Handle)):
         return recorder.region.node_of(value)
     if isinstance(value, CaughtPart):

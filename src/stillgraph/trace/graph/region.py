@@ -40,6 +40,7 @@ class Region:
     known: dict[int, tuple[Any, fx.Node]] = field(default_factory=dict)
     captures: list[tuple[Any, fx.Node]] = field(default_factory=list)
     lines: dict[int, tuple[Any, Location]] = field(default_factory=dict)  # where a value was made, of the whole tree
+    outdated: dict[int, Any] = field(default_factory=dict)  # what holds no more, from somewhere in the region on
     _last_placeholder: fx.Node | None = None
     _order: list[int] = field(default_factory=list)
     _counts: collections.Counter[str] = field(default_factory=collections.Counter)
@@ -83,6 +84,15 @@ class Region:
         region: Region | None = self
         while region is not None:
             if id(value) in region.known:
+                return True
+            region = region.parent
+        return False
+
+    def is_outdated(self, value: Any) -> bool:
+        """Whether a value does not hold any more where this region has got to."""
+        region: Region | None = self
+        while region is not None:
+            if id(value) in region.outdated:
                 return True
             region = region.parent
         return False

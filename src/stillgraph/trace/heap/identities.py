@@ -9,6 +9,9 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from stillgraph.trace.heap.families import Families
+from stillgraph.trace.heap.references import References
+
 
 @dataclass(frozen=True, eq=False)
 class Origin:
@@ -50,6 +53,8 @@ class Identities:
         copies: some of them, each with what it may be; also what stands for elements of a list of unknown length, with
             what was copied there.
         repeated: what stands for elements of such a list, one of which may be there twice.
+        families: which objects may be one, or hold one that is.
+        references: where elements of such lists were read, by which they are changed there.
         place: tells where a capture is, for `before_refusal`.
         refusing: told of a place where the capture found out what it is about to be refused for.
     """
@@ -62,6 +67,8 @@ class Identities:
         self.frozen: dict[int, Any] = {}
         self.copies: dict[int, tuple[Any, dict[int, Any]]] = {}
         self.repeated: dict[int, Any] = {}
+        self.families = Families()
+        self.references = References()
         self._changing: dict[int, Any] = {}  # of which `changing` is open: whoever opened it changes the others
         self._checked: dict[int, Any] = {}  # those of them that were joined to what is changed
         self._sides: dict[int, Any] = {}  # what the joined containers stand for
@@ -137,6 +144,15 @@ class Identities:
             del self._changing[id(target)]
             self._checked.pop(id(target), None)
 
+    @contextlib.contextmanager
+    def writing_through(self, target: Any) -> Iterator[None]:
+        """While a copy is changed of which the caller changes the original, and forgets the other copies."""
+        self._changing[id(target)] = self._checked[id(target)] = target
+        try:
+            yield
+        finally:
+            del self._changing[id(target)], self._checked[id(target)]
+
     def is_changing(self, target: Any) -> bool:
         """Whether somebody will change the `counterparts` of a container, too."""
         return id(target) in self._changing
@@ -197,6 +213,7 @@ class Identities:
         for original in originals:
             mine[id(original)] = original
             mine.update(self.copies.get(id(original), (None, {}))[1])
+        self.families.relate(copy, *mine.values())
         if self.place is not None:
             self._places.setdefault(id(copy), self.place())
 
@@ -206,6 +223,7 @@ class Identities:
 
     def take_over(self, copy: Any, spread: Any) -> None:
         """Let something stand for elements that ``spread`` stood for: what is known of these holds for it too."""
+        self.families.relate_to_elements(copy, spread)
         self.copied_into(copy, self.copies.get(id(spread), (None, {}))[1].values())
         if id(spread) in self.repeated:
             self.repeat(copy)
@@ -220,6 +238,7 @@ class Identities:
         ``paths`` stands for the two paths of a branch, if these have left the sides.
         """
         self._met[id(joined)] = joined, sides, paths
+        self.families.relate(joined, *(side for side in sides if type(side) is type(joined)))
         if self.place is not None:
             self._places.setdefault(id(joined), self.place())
 

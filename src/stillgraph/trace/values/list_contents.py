@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
-from stillgraph.trace.values.lists import Element, Inner, Node, Same, StagedSpread, parts_of
+from stillgraph.program.types import TableType, Type
+from stillgraph.trace.values.lists import Element, Inner, Leaf, Node, Same, StagedSpread, leaf_types, parts_of
 
 
 def mutable_parts(element: Element, value: Any) -> Iterator[Any]:
@@ -21,6 +22,19 @@ def mutable_parts(element: Element, value: Any) -> Iterator[Any]:
             yield value
         for child, inner in zip(element.children, parts_of(value).children):
             yield from mutable_parts(child, inner)
+
+
+def inner_spreads(element: Element, value: Any) -> Iterator[StagedSpread]:
+    """What stands, in the lists in an element, for elements that the user could change in place."""
+    if isinstance(element, Inner) and element.element is not None:
+        for child in value:
+            if type(child) is not StagedSpread:
+                yield from inner_spreads(element.element, child)
+            elif is_mutable(child.element):
+                yield child
+    elif isinstance(element, Node):
+        for child, inner in zip(element.children, parts_of(value).children):
+            yield from inner_spreads(child, inner)
 
 
 def is_mutable(element: Element | None) -> bool:
@@ -39,3 +53,31 @@ def kept_parts(element: Element | None) -> Iterator[Any]:
         yield from kept_parts(element.element)
     elif isinstance(element, Same):
         yield element.value
+
+
+def is_outdated(value: Any) -> bool:
+    """Whether a value is a list of which another copy has been changed."""
+    return isinstance(value, list) and len(value) == 1 and type(value[0]) is StagedSpread and value[0].is_outdated
+
+
+def is_plain(element: Element | None) -> bool:
+    """Whether the one column of a list is that list: its elements are tensors or numbers, or lists of them."""
+    if isinstance(element, Leaf):
+        return not isinstance(element.type, TableType)
+    return isinstance(element, Inner) and is_plain(element.element)
+
+
+def same_structure(left: Element | None, right: Element | None, same_type: Callable[[Type, Type], bool]) -> bool:
+    """Whether two structures, one of which covers the other, are the same."""
+    mine, others = (leaf_types(element) for element in (left, right))
+    alike = len(mine) == len(others) and all(same_type(a, b) for a, b in zip(mine, others))
+    return alike and _hold_alike(left, right)
+
+
+def _hold_alike(left: Element | None, right: Element | None) -> bool:
+    """Whether the lists in two structures that are known to be empty are the same: one of numbers has such a column."""
+    if isinstance(left, Inner) and isinstance(right, Inner):
+        return _hold_alike(left.element, right.element)
+    if isinstance(left, Node) and isinstance(right, Node):
+        return all(map(_hold_alike, left.children, right.children))
+    return (left is None) == (right is None)

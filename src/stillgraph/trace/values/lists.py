@@ -81,17 +81,28 @@ class Inner:
 
 
 Element = Leaf | Same | Node | Inner
+READ_ANEW = "Read it anew where it is used: rows[i] in place of a variable that was row = rows[i] before the change."
 _COUNT = NumberType(int)  # the column of a list whose elements have no leaf
 
 
 class StagedSpread(Staged):
-    """Stands in a list for as many elements as its columns have, of the structure ``element``."""
+    """Stands in a list for as many elements as its columns have; it has none where another copy was changed."""
 
-    __slots__ = ("columns", "element")
+    __slots__ = ("_columns", "element")
 
-    def __init__(self, element: Element, columns: tuple[StagedList, ...]) -> None:
+    def __init__(self, element: Element, columns: tuple[StagedList, ...] | None) -> None:
         self.element = element
-        self.columns = columns
+        self._columns = columns
+
+    @property
+    def columns(self) -> tuple[StagedList, ...]:
+        """The columns, in the order of the leaves of an element."""
+        return refuse_outdated() if self._columns is None else self._columns
+
+    @property
+    def is_outdated(self) -> bool:
+        """Whether the list that it stands in is."""
+        return self._columns is None
 
     def _refuse(self, *args: Any, **kwargs: Any) -> NoReturn:
         raise refuse("SG210", "the elements of a list are used as one value", location=here())
@@ -109,6 +120,12 @@ class StagedSpread(Staged):
     __str__ = __repr__ = __format__ = __getitem__ = __setitem__ = __delitem__ = __eq__ = __ne__ = _refuse
     __lt__ = __le__ = __gt__ = __ge__ = __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = _refuse
     __truediv__ = __rtruediv__ = __neg__ = __hash__ = _refuse
+
+
+def refuse_outdated() -> NoReturn:
+    """Refuse a list whose elements have been changed by another name."""
+    message = "a list is used whose elements, or which itself, may have been changed by another name"
+    raise refuse("SG305", message, location=here(), hint=READ_ANEW)
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,7 +203,7 @@ def _typed(element: Element, given: Iterator[Type]) -> Element:
     if isinstance(element, Node):
         return replace(element, children=tuple(_typed(child, given) for child in element.children))
     if isinstance(element, Inner):
-        inner = [_element_type(next(given)) for _ in _leaf_types(element)]
+        inner = [_element_type(next(given)) for _ in leaf_types(element)]
         return element if element.element is None else Inner(_typed(element.element, iter(inner)))
     return element
 
@@ -208,7 +225,11 @@ def _of(value: Any, type_of: TypeOf, is_older: IsOlder, inside: tuple[int, ...] 
         raise JoinFailure("SG203", f"a list of unknown length holds {held}", _INSTEAD)
     inside = (*inside, id(value))
     if type(value) is list:
-        return Inner(structure(value, type_of, is_older, inside) if value else None)
+        try:
+            return Inner(structure(value, type_of, is_older, inside) if value else None)
+        except JoinFailure:  # a record: what it holds has no one structure
+            if has_spread(value):
+                raise
     parts = complex_parts(value) if type(value) is complex else split(value)
     if parts is None and not is_older(value):
         parts = instance_parts(value)
@@ -239,7 +260,7 @@ def cover(left: Element | None, right: Element | None) -> Element | None:
         return Inner(cover(left.element, right.element))
     if isinstance(left, Same) and isinstance(right, Same) and _equal(left.value, right.value):
         return left
-    if isinstance(left, Node) and isinstance(right, Node) and _agree(left.parts, right.parts):
+    if isinstance(left, Node) and isinstance(right, Node) and _agree(left, right):
         children = [cover(a, b) for a, b in zip(left.children, right.children)]
         return Node(left.parts, tuple(child for child in children if child is not None))
     for nothing, other in ((left, right), (right, left)):
@@ -262,15 +283,9 @@ def _equal(left: Any, right: Any) -> bool:
     return left is right or (type(left) is type(right) and isinstance(left, (str, bytes)) and left == right)
 
 
-def _agree(left: Parts, right: Parts) -> bool:
-    return left.type is right.type and bool(left.context == right.context)
-
-
-def is_plain(element: Element | None) -> bool:
-    """Whether the one column of a list is that list: its elements are tensors or numbers, or lists of them."""
-    if isinstance(element, Leaf):
-        return not isinstance(element.type, TableType)
-    return isinstance(element, Inner) and is_plain(element.element)
+def _agree(left: Node, right: Node) -> bool:
+    alike = left.parts.type is right.parts.type and len(left.children) == len(right.children)
+    return alike and bool(left.parts.context == right.parts.context)
 
 
 def is_text(element: Element | None) -> bool:
@@ -284,14 +299,15 @@ def _is_text(type_: Type) -> bool:
 
 def types(element: Element) -> list[Type]:
     """What each column holds."""
-    return _leaf_types(element) or [_COUNT]
+    return leaf_types(element) or [_COUNT]
 
 
-def _leaf_types(element: Element | None) -> list[Type]:
+def leaf_types(element: Element | None) -> list[Type]:
+    """What each column of leaves holds: none where an element has no leaf."""
     if isinstance(element, Leaf):
         return [element.type]
     if isinstance(element, Node):
-        return [type_ for child in element.children for type_ in _leaf_types(child)]
+        return [type_ for child in element.children for type_ in leaf_types(child)]
     if isinstance(element, Inner):
         return [ListType(type_) for type_ in (types(element.element) if element.element else [_COUNT])]
     return []
@@ -316,16 +332,16 @@ def _realigned(element: Element, mine: Element, given: Iterator[Any], first: Sta
         pairs = zip(element.children, mine.children)
         return [column for wide, narrow in pairs for column in _realigned(wide, narrow, given, first)]
     if isinstance(element, Inner) and isinstance(mine, Inner) and mine.element is None:
-        return [next(given)] * len(_leaf_types(element))
+        return [next(given)] * len(leaf_types(element))
     if isinstance(mine, Same) and isinstance(element, Leaf):
         return [Alike(mine.value, first)]
     if isinstance(mine, Leaf) and isinstance(mine.type, TableType) and is_text(element):
         return [Entries(next(given), mine.type.entries)]
-    if [*map(_is_text, _leaf_types(element))] != [*map(_is_text, _leaf_types(mine))]:
+    if [*map(_is_text, leaf_types(element))] != [*map(_is_text, leaf_types(mine))]:
         raise JoinFailure("SG203", "what the lists in a list hold were known texts, and becomes others", _INSTEAD)
-    if len(_leaf_types(element)) != len(_leaf_types(mine)) or _constants(element) != _constants(mine):
+    if len(leaf_types(element)) != len(leaf_types(mine)) or _constants(element) != _constants(mine):
         raise JoinFailure("SG203", "what the lists in a list hold was one constant, and becomes others", _INSTEAD)
-    return [next(given) for _ in _leaf_types(element)]
+    return [next(given) for _ in leaf_types(element)]
 
 
 def _constants(element: Element | None) -> int:
@@ -367,23 +383,7 @@ def _rebuild(element: Element, row: Iterator[Any]) -> Any:
     if isinstance(element, Node):
         return element.parts.rebuild([_rebuild(child, row) for child in element.children])
     if isinstance(element, Inner):
-        width = len(_leaf_types(element))
+        width = len(leaf_types(element))
         inner = tuple(next(row) for _ in range(width))
         return [] if element.element is None else [StagedSpread(element.element, inner)]
     return element.value
-
-
-def same_structure(left: Element | None, right: Element | None, same_type: Callable[[Type, Type], bool]) -> bool:
-    """Whether two structures, one of which covers the other, are the same."""
-    mine, others = (_leaf_types(element) for element in (left, right))
-    alike = len(mine) == len(others) and all(same_type(a, b) for a, b in zip(mine, others))
-    return alike and _hold_alike(left, right)
-
-
-def _hold_alike(left: Element | None, right: Element | None) -> bool:
-    """Whether the lists in two structures that are known to be empty are the same: one of numbers has such a column."""
-    if isinstance(left, Inner) and isinstance(right, Inner):
-        return _hold_alike(left.element, right.element)
-    if isinstance(left, Node) and isinstance(right, Node):
-        return all(map(_hold_alike, left.children, right.children))
-    return (left is None) == (right is None)

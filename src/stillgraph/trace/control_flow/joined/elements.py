@@ -12,7 +12,7 @@ from stillgraph.program.types import JoinFailure
 from stillgraph.trace.control_flow.joined.unjoined import is_leaf
 from stillgraph.trace.graph.recorder import Recorder
 from stillgraph.trace.values.containers import Parts, object_parts
-from stillgraph.trace.values.list_contents import is_mutable, kept_parts, mutable_parts
+from stillgraph.trace.values.list_contents import inner_spreads, is_mutable, kept_parts, mutable_parts
 from stillgraph.trace.values.lists import Element, StagedSpread, has_spread
 
 View = Callable[[Any], Parts | None]  # how a path sees a container: with what it wrote into it
@@ -93,8 +93,12 @@ def freeze_elements(
     copied: list[Any] = []
     for side, child in ((side, child) for side, children in enumerate(paths) for child in children):
         if type(child) is StagedSpread:
-            copied += [child] if is_mutable(child.element) else []
+            if is_mutable(child.element):
+                copied.append(child)
+                identities.families.relate_to_elements(spread, child)
             continue
+        for inner in inner_spreads(spread.element, child):
+            identities.families.relate_to_elements(spread, inner)
         for each in mutable_parts(spread.element, child):
             copied.append(each)
             identities.freeze(each, None if of_branch is None else (of_branch, side))

@@ -32,7 +32,7 @@ from stillgraph.trace.control_flow.joined.leaves import (
     same_constant,
 )
 from stillgraph.trace.control_flow.joined.ruled_out import OnPath, narrowed
-from stillgraph.trace.control_flow.joined.unjoined import Stale, Unjoined, alternatives, is_leaf, is_lost
+from stillgraph.trace.control_flow.joined.unjoined import Unjoined, alternatives, is_leaf, is_lost, is_stale
 from stillgraph.trace.control_flow.joined.unlike_elements import telling_elements
 from stillgraph.trace.control_flow.spreads import only_if
 from stillgraph.trace.graph.recorder import Recorder
@@ -91,14 +91,14 @@ class Joiner:
         Raises:
             JoinFailure: the values have no join and ``allow_unjoined`` is off.
         """
+        stale = next((side for side in (left, right) if is_stale(side)), None)
+        if stale is not None:
+            return lambda _: stale
         if left is DEAD or right is DEAD:
             return self._one_sided(left, right, place, lambda type_: type_)
         if same_constant(left, right):
             return lambda _: left
         left, right = map(self.recorder.unpacked, (left, right))  # what the two leave is told by what is in it
-        stale = next((side for side in (left, right) if isinstance(side, Stale)), None)
-        if stale is not None:
-            return lambda _: stale
         left, right = (self._as_its_path_knows(value, side) for side, value in enumerate((left, right)))
         if same_constant(left, right):
             return lambda _: left
@@ -112,7 +112,7 @@ class Joiner:
 
     def join_contents(self, left: Any, right: Any, place: str) -> Build:
         """As `join`, for what a container holds on each path: there is one container, so it has to be one structure."""
-        if left is DEAD or right is DEAD or same_constant(left, right):
+        if left is DEAD or right is DEAD or same_constant(left, right) or is_stale(left) or is_stale(right):
             return self.join(left, right, place)
         try:
             return self._join_unlike(left, right, place)

@@ -21,6 +21,7 @@ from stillgraph.trace.control_flow.joined.descriptions import describe
 from stillgraph.trace.control_flow.joined.join_errors import is_nameless, refuse_join
 from stillgraph.trace.graph.current import current
 from stillgraph.trace.heap.places import MISSING
+from stillgraph.trace.values.list_contents import is_outdated
 from stillgraph.trace.values.lists import StagedList
 from stillgraph.trace.values.numbers import StagedNumber
 from stillgraph.trace.values.operator_tables import BINARY, COMPARISONS, UNARY
@@ -279,8 +280,9 @@ def _table(value: Picked) -> _Table:
 class Stale(Unjoined):
     """What other code may have changed, where only the run knows: nothing can be done with it."""
 
-    def __init__(self, place: str, what: str) -> None:
-        super().__init__(None, MISSING, MISSING, place, JoinFailure("SG305", stale_message(place, what)))
+    def __init__(self, place: str, what: str, hint: str | None = None) -> None:
+        failure = JoinFailure("SG305", stale_message(place, what), hint or STALE_HINT)
+        super().__init__(None, MISSING, MISSING, place, failure)
 
     def refuse(self, *args: Any, **kwargs: Any) -> NoReturn:
         """Raise the error that says why.
@@ -288,7 +290,13 @@ class Stale(Unjoined):
         Raises:
             CaptureError: always.
         """
-        raise refuse("SG305", alternatives(self).failure.message, location=here(), hint=STALE_HINT)
+        failure = alternatives(self).failure
+        raise refuse("SG305", failure.message, location=here(), hint=failure.hint)
+
+
+def is_stale(value: Any) -> bool:
+    """Whether other code, or another name, may have changed a value, or the list that it is."""
+    return isinstance(value, Stale) or is_outdated(value)
 
 
 STALE_HINT = "Read it before, or after the call, outside the static function."
