@@ -16,11 +16,6 @@ _DISPLAYED = "the display of a set puts in one element after another, each in th
 _NONE_ANSWERS = "test_none_answers_as_in_eager_where_there_may_be_a_tensor"
 
 DIFFERENCES: dict[tuple[str, str, str], str] = {
-    (
-        "test_branches",
-        "test_values_without_a_join_are_refused_where_python_wants_one_answer",
-        "text_unpacked-SG203-'ab' on one path, 'bc' on the other",
-    ): "the characters of a text are told apart one by one",
     ("test_consumers", "test_what_only_the_run_decides_is_taken_one_by_one", "unlike"): _LEADS_ANYWHERE,
     ("test_protected", "test_refused", "its_message-SG301"): "the text of an exception is refused as a text",
     ("test_protected", "test_refused", "which_of_the_call-SG301"): _NOT_REFUSED,

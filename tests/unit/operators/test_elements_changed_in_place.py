@@ -6,7 +6,6 @@ What may be the same object under another name is refused where it is used behin
 from __future__ import annotations
 
 import collections
-import contextlib
 import copy
 import heapq
 from collections.abc import Callable
@@ -388,6 +387,62 @@ def in_a_list_of_objects_that_a_loop_fills(x: Tensor) -> Any:
     return [each.place for each in found]
 
 
+def in_a_tuple_in_a_tuple_that_a_loop_carries(x: Tensor) -> Any:
+    rows, found, total = [[i] for i in range(int(x[0]))], (0, ()), 0
+    for i in range(len(rows)):
+        rows[0].append(i)
+        if found[0] > 0:
+            total += len(found[1][0])
+        found = i + 1, tuple(rows)
+    return total
+
+
+def in_a_handler(x: Tensor) -> Any:
+    rows, row, count = [[i] for i in range(int(x[0]))], [0], 0
+    try:
+        row = rows[-1]
+        rows[int(x[1]) + 1]
+    except IndexError:
+        rows[-1].append(7)
+        count = len(row)
+    return count
+
+
+def behind_a_handler(x: Tensor) -> Any:
+    rows, row, kept = [[i] for i in range(int(x[0]))], [0], [0]
+    try:
+        row = rows[-1]
+        rows[int(x[1]) + 1]
+    except IndexError:
+        kept = row
+    rows[-1].append(7)
+    return len(kept)
+
+
+def the_name_of_a_handler(x: Tensor) -> Any:
+    rows, row = [[i] for i in range(int(x[0]))], [0]
+    try:
+        row = rows[-1]
+        rows[int(x[1]) + 1]
+    except IndexError:
+        row.append(5)
+    return rows
+
+
+def behind_a_recursion(x: Tensor) -> Any:
+    rows = [[i] for i in range(int(x[0]))]
+
+    def down(k: int, found: Any) -> Any:
+        if k <= 0:
+            return found
+        below = down(k - 1, (k, tuple(rows)))
+        return below
+
+    found = down(int(x[2]), (0, ()))
+    rows[-1].append(7)
+    return [len(row) for row in found[1]]
+
+
 def returned_beside_the_list(x: Tensor) -> Any:
     cells = [[[0], [1]] for _ in range(int(x[0]))]
     return cells, cells[0][0]
@@ -440,6 +495,8 @@ REFUSED = [
     *(a_copy_of_the_list, a_copy_of_the_list_that_a_loop_changes, the_name_before, in_a_closure_that_waits),
     *(in_a_tuple, of_an_element, a_copy_that_is_an_argument, of_a_sorted_list),
     *(returned_beside_the_list, returned_beside_an_element),
+    *(in_a_tuple_in_a_tuple_that_a_loop_carries, in_a_handler, behind_a_handler, the_name_of_a_handler),
+    behind_a_recursion,
     *(in_a_list_that_a_loop_fills, in_a_list_of_objects_that_a_loop_fills),
     *(an_element_that_is_there_twice, in_a_function_that_calls_itself, in_a_try),
 ]
@@ -453,8 +510,13 @@ def test_what_may_be_the_same_is_refused(function: Callable[[Tensor], Any]) -> N
 def test_an_operand_that_waits_is_read_again_or_refused() -> None:
     static = sg.to_static(an_operand_that_waits, backend="eager", full_graph=True)
     for x in CALLS:
-        with contextlib.suppress(sg.CaptureError):
-            assert_same(an_operand_that_waits(x), static(x))
+        try:
+            given = static(x)
+        except sg.CaptureError as refused:
+            reason = refused.reason.code
+            assert reason == "SG305", reason  # either is right, by the front end
+        else:
+            assert_same(an_operand_that_waits(x), given)
 
 
 @pytest.mark.parametrize("function", REFUSED)

@@ -31,10 +31,8 @@ from stillgraph.trace.values.list_contents import is_mutable, is_outdated, mutab
 from stillgraph.trace.values.lists import Same, StagedSpread
 
 R = TypeVar("R")
-_SEQUENCES = (list, collections.deque)
-
-
 Become = Callable[[list[Any]], None]
+_SEQUENCES = (list, collections.deque)
 
 
 def refer(capture: Session, holder: Sequence[Any], index: Any, element: Any) -> None:
@@ -190,7 +188,7 @@ def _held(parts: Iterable[Any]) -> Iterator[Any]:
 
 
 def _read_again(capture: Session, other: Reference, now: tuple[Any, ...]) -> dict[int, Any]:
-    """Give another element of a list that was changed what is in its place by now, where a variable has it."""
+    """Give another element of a list that was changed what is in its place by now, if it is a list in a variable."""
     if type(other.element) is not list or not any(other.element is value for value in locals_of_users(capture)):
         return {}
     fresh = other.read()

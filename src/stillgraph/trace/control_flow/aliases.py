@@ -38,9 +38,17 @@ def mutable_containers(value: Any) -> Iterator[Any]:
         if parts is None:
             continue
         seen.add(id(item))
-        if not isinstance(item, (tuple, slice, Exit, Entry, StagedArray, StagedComplex)):
+        if not isinstance(item, _NO_CONTAINERS):
             yield item
         queue.extend(parts.children)
+
+
+def is_mutable_container(value: Any) -> bool:
+    """Whether something that is taken apart is what the user could change in place."""
+    return not (isinstance(value, _NO_CONTAINERS) or is_empty(value) or object_parts(value) is None)
+
+
+_NO_CONTAINERS = (tuple, slice, Exit, Entry, StagedArray, StagedComplex)
 
 
 def keys_of_shared(places: dict[Hashable, Place], values: dict[Hashable, Any]) -> set[Hashable]:
@@ -124,6 +132,7 @@ def freeze_all(identities: Identities, copy: Any, original: Any) -> None:
 
 def freeze_result(identities: Identities, result: Any, left: Any) -> None:
     """As `freeze_all`, for what a block that is run many times returns, where that is a copy."""
+    relate(identities, result, left)
     if any(map(identities.is_copy, mutable_containers(left))):
         freeze_all(identities, result, left)
 
@@ -188,7 +197,7 @@ class CarriedElements:
     """What a loop finds out about elements of lists that its iterations change.
 
     Attributes:
-        outdated: what holds no more from the first iteration on: an iteration finds it so.
+        outdated: what no iteration may use, for one before it has changed what it stands for.
         broken: the references whose elements an iteration leaves as something else than their holders have.
         held: the others, with the keys of what their holders have.
         left: what the last iteration left in each place.
@@ -230,7 +239,7 @@ class CarriedElements:
         return settled
 
     def _together(self, inputs: Values) -> set[frozenset[Hashable]]:
-        """The keys of values that have objects of one family in them."""
+        """The groups of keys whose values have objects of one family in them."""
         families = self.recorder.identities.families
         by_family: dict[int, set[Hashable]] = {}
         for key, value in inputs.items():
@@ -251,27 +260,41 @@ def relate(identities: Identities, made: Any, source: Any) -> None:
     """Note that what is in a value, and the value, may be what is in another one."""
     if made is source or is_empty(made) or is_empty(source):
         return
+    if is_mutable_container(made) and is_mutable_container(source):
+        identities.families.relate(made, source)
     ours, theirs = ([*_inside(value)] for value in (made, source))
-    if ours:
-        identities.families.relate(*ours)
-    for each in theirs if ours else ():
+    if not ours:
+        return
+    identities.families.relate(*ours)
+    for each in theirs:
         if type(each) is StagedSpread:
             identities.families.relate_to_elements(ours[0], each)
         else:
             identities.families.relate(ours[0], each)
-    outer = [next((c for c in mutable_containers(value) if c is value), None) for value in (made, source)]
-    if None not in outer:
-        identities.families.relate(*outer)
+
+
+def know_elsewhere(identities: Identities, value: Any) -> None:
+    """Note that nobody can tell which other names lead to what is in a value, and to the value."""
+    for each in (value, *_inside(value)):
+        if type(each) is StagedSpread or is_mutable_container(each):
+            identities.families.know_elsewhere(each)
 
 
 def _inside(value: Any) -> Iterator[Any]:
-    """The containers in a value that can be changed, and what stands for elements that can."""
-    containers = [value, *(each for each in mutable_containers(value) if each is not value)]
-    tables = [table for each in containers if isinstance(each, (dict, set)) and (table := table_of(each)) is not None]
-    ours = {id(each) for table in tables for each in (table.keys, table.values)}  # nobody else has them
-    for container in containers:
-        if container is not value and id(container) not in ours:
-            yield container
-        parts = object_parts(container)
-        if parts is not None:
-            yield from (c for c in parts.children if type(c) is StagedSpread and is_mutable(c.element))
+    """The containers in a value that can be changed, and what stands for elements that can, at any depth."""
+    queue, seen, ours = [value], set[int](), set[int]()
+    while queue:
+        item = queue.pop()
+        if type(item) is StagedSpread:
+            yield from (item,) if is_mutable(item.element) else ()
+            continue
+        parts = None if is_empty(item) or id(item) in seen else object_parts(item)
+        if parts is None:
+            continue
+        seen.add(id(item))
+        table = table_of(item) if isinstance(item, (dict, set)) else None
+        if table is not None:
+            ours |= {id(table.keys), id(table.values)}  # nobody else has these lists
+        if item is not value and id(item) not in ours and not isinstance(item, _NO_CONTAINERS):
+            yield item
+        queue.extend(parts.children)

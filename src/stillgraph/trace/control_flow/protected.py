@@ -15,7 +15,13 @@ from typing import Any
 
 from stillgraph.program.operations import keep, try_
 from stillgraph.program.types import JoinFailure
-from stillgraph.trace.control_flow.aliases import keys_of_shared, mutable_containers, with_other_names
+from stillgraph.trace.control_flow.aliases import (
+    freeze_all,
+    keys_of_shared,
+    know_elsewhere,
+    mutable_containers,
+    with_other_names,
+)
 from stillgraph.trace.control_flow.arms import Arm, continue_arm
 from stillgraph.trace.control_flow.caught_kinds import attribute_of, clear_traceback, exception_of
 from stillgraph.trace.control_flow.heap import OlderObjects
@@ -73,6 +79,7 @@ class Attempt:
     settled: bool = True
     begins: bool = False  # whether the body hands over before all else
     shared: set[Hashable] = field(default_factory=set)  # places whose containers have other names
+    copied: set[Hashable] = field(default_factory=set)  # places that had an element of a list, be it for a while
     handed: dict[int, list[Any]] = field(default_factory=dict)  # by region: what was handed over last
     _busy: bool = False
 
@@ -128,6 +135,9 @@ class Attempt:
         for key, value in values.items():
             state, place = self._widened(key, value), self.places[key]
             if isinstance(state, (Tree, Listed)):
+                know_elsewhere(self.recorder.identities, value)  # the handler is given others
+                if any(map(self.recorder.identities.is_copy, mutable_containers(value))):
+                    self.copied.add(key)
                 if key in self.shared and not isinstance(place, ContentsPlace):
                     state = telling_entry(state, str(place))
                 self.recorder.identities.take_apart(mutable_containers(value))
@@ -314,6 +324,9 @@ def _freeze_held(recorder: Recorder, attempt: Attempt, held: dict[Hashable, Any]
     copies = [attempt.places[key] for key, state in attempt.states.items() if isinstance(state, (Tree, Listed))]
     shared = attempt.shared | {place.key for place in with_other_names(recorder, copies)}
     for place in copies:
+        know_elsewhere(recorder.identities, held[place.key])
+        if place.key in attempt.copied:
+            freeze_all(recorder.identities, held[place.key], place.get())
         if place.key in shared and not isinstance(place, ContentsPlace):
             mine = {id(container): container for container in mutable_containers(place.get())}
             for container in mutable_containers(held[place.key]):

@@ -20,7 +20,7 @@ from stillgraph.program.operations import recurse, recursion
 from stillgraph.program.types import JoinFailure
 from stillgraph.trace.code.frames import here
 from stillgraph.trace.code.signals import Diverged
-from stillgraph.trace.control_flow.aliases import mutable_containers
+from stillgraph.trace.control_flow.aliases import is_mutable_container, know_elsewhere, mutable_containers
 from stillgraph.trace.control_flow.arms import Arm, continue_arm
 from stillgraph.trace.control_flow.joined.join import Joiner
 from stillgraph.trace.control_flow.joined.leaves import DEAD, is_empty
@@ -46,7 +46,7 @@ from stillgraph.trace.graph.recorder import Recorder
 from stillgraph.trace.graph.region import Region
 from stillgraph.trace.heap.exits import CONTINUE, Exit, Return
 from stillgraph.trace.heap.places import CellPlace, Place, Variable
-from stillgraph.trace.values.containers import split
+from stillgraph.trace.values.containers import object_parts, split
 
 _MAX_ROUNDS = 12
 Given = dict[str, Any]
@@ -181,6 +181,7 @@ class Recursion:
             Diverged: nothing is known yet of what the function gives.
         """
         self._widen_arguments(given)
+        _know_elsewhere(self.recorder, self.arguments, given)
         for key, place in self.places.items():
             self._widen_place(key, place.get())
         if isinstance(self.result, Fixed) and self.result.value is DEAD:
@@ -202,13 +203,15 @@ class Recursion:
         made = bind_outputs(self.recorder, node, [slot.type for slot in slots], [slot.place for slot in slots])
         values = iter(made)
         result = build(self.result, lambda _: next(values))
+        _know_elsewhere(self.recorder, self.result, result)
         if self.shares and not isinstance(self.result, Fixed):
             for container in mutable_containers(result):
                 self.recorder.identities.freeze(container)
-                self.recorder.identities.families.know_elsewhere(container)
         for key, state in self.states.items():
             if slots_of(state):
-                self.recorder.journal.write(self.places[key], build(state, lambda _: next(values)))
+                left = build(state, lambda _: next(values))
+                _know_elsewhere(self.recorder, state, left)
+                self.recorder.journal.write(self.places[key], left)
         return result
 
     def out_slots(self) -> list[Slot]:
@@ -225,6 +228,7 @@ class Recursion:
         state = widen(self.joiner, self.states[key], value, str(self.places[key]))
         self.settled = self.settled and state is self.states[key]
         self.states[key] = state
+        _know_elsewhere(self.recorder, state, value)
 
     def settle(self, arm: Arm) -> None:
         """Widen the state by what one recording of the body left."""
@@ -244,6 +248,7 @@ class Recursion:
             result = widen(self.joiner, self.result, arm.exit.value, f"{self.name}()")
             self.settled = self.settled and result is self.result
             self.result = result
+            _know_elsewhere(self.recorder, result, arm.exit.value)
         self.joiner.views = (split, split)
 
 
@@ -294,9 +299,26 @@ def _record(state: Recursion, call: Call) -> tuple[Arm, dict[Hashable, Any]]:
         given = build(state.arguments, placeholder)
         inputs = {key: build(place_state, placeholder) for key, place_state in state.states.items()}
     _freeze_arguments(recorder, state.arguments, given)
+    _know_elsewhere(recorder, state.arguments, given)
+    for key, place_state in state.states.items():
+        _know_elsewhere(recorder, place_state, inputs[key])
     arm = Arm(region, writes={key: (state.places[key], value) for key, value in inputs.items()})
     continue_arm(recorder, arm, lambda: Return(call(given)), [])
     return arm, inputs
+
+
+def _know_elsewhere(recorder: Recorder, state: State, value: Any) -> None:
+    """Note that what calls hand to each other is another object in each: nobody can tell which names lead to it."""
+    if not isinstance(state, (Tree, Listed)) or is_empty(value):
+        return
+    parts = object_parts(value)
+    if isinstance(state, Listed) or parts is None:
+        know_elsewhere(recorder.identities, value)
+        return
+    if is_mutable_container(value):
+        recorder.identities.families.know_elsewhere(value)
+    for child, inner in zip(state.children, like(state, parts).children):
+        _know_elsewhere(recorder, child, inner)
 
 
 def _freeze_arguments(recorder: Recorder, state: State, value: Any, depth: int = 0) -> None:
@@ -305,7 +327,6 @@ def _freeze_arguments(recorder: Recorder, state: State, value: Any, depth: int =
         return
     if depth > 0 and not isinstance(value, tuple):
         recorder.identities.freeze(value)
-        recorder.identities.families.know_elsewhere(value)
     parts = split(value)
     assert parts is not None
     if isinstance(state, Tree):

@@ -47,7 +47,7 @@ class Families:
         self._family(member).elsewhere = True
 
     def is_known_elsewhere(self, member: Any, asks: Callable[[Any], bool]) -> bool:
-        """Whether something else may lead to the objects of a family, of one of which ``asks`` says that, if of any."""
+        """Whether something outside a family may lead to its objects; ``asks`` says so of one, and is asked once."""
         family = self._of.get(id(member))
         if family is None:
             return True

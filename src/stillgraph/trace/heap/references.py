@@ -15,7 +15,7 @@ Contents = tuple[Any, ...]
 
 
 def contents_of(holder: Any) -> Contents:
-    """What a container holds, to be compared by identity; of a copy of its contents, likewise."""
+    """What a container, or a copy of its contents, holds: to be compared by identity."""
     return (*holder, *holder.values()) if isinstance(holder, dict) else tuple(holder)
 
 

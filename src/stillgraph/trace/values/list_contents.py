@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -57,7 +58,8 @@ def kept_parts(element: Element | None) -> Iterator[Any]:
 
 def is_outdated(value: Any) -> bool:
     """Whether a value is a list of which another copy has been changed."""
-    return isinstance(value, list) and len(value) == 1 and type(value[0]) is StagedSpread and value[0].is_outdated
+    only = value[0] if isinstance(value, (list, collections.deque)) and len(value) == 1 else None
+    return type(only) is StagedSpread and only.is_outdated
 
 
 def is_plain(element: Element | None) -> bool:
