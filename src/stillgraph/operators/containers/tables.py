@@ -249,12 +249,12 @@ def setdefault(capture: Session, container: dict[Any, Any], key: Any, make: Call
     there = among(capture, table.keys, key)
     if isinstance(there, bool) or not any(map(_can_be_changed, table.values or ())):
         return choose(capture, there, lambda: value_at(capture, container, key), add)
-    branch(capture, there, lambda: None, lambda: _no_exit(add()), (), ())
+
+    def add_only() -> None:
+        add()
+
+    branch(capture, there, lambda: None, add_only, (), ())
     return value_at(capture, container, key)
-
-
-def _no_exit(made: Any) -> None:
-    """The end of an arm that has made something, and goes on."""
 
 
 def _can_be_changed(value: Any) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import collections
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -225,8 +225,16 @@ class CarriedElements:
                         reference.agreed.append(contents_of(value))
                         self.held.append((reference, key))
 
-    def settle(self, region: Region, inputs: Values, left: Values) -> bool:
-        """Told of what an iteration left; whether the next one finds the same to be true."""
+    def settle(self, region: Region, inputs: Values, left: Values, rebuilt: Collection[Hashable]) -> bool:
+        """Whether what an iteration found is true of the next one.
+
+        Args:
+            region: of the iteration.
+            inputs: what stood there for what is carried.
+            left: what it left in each place.
+            rebuilt: the keys of the places whose containers each iteration finds made anew.
+        """
+        inputs = {key: value for key, value in inputs.items() if key in rebuilt}
         for key, value in inputs.items():
             relate(self.recorder.identities, value, left[key])
         new = {k: v for k, v in region.outdated.items() if k not in self.outdated and self.recorder.region.holds(v)}
@@ -249,11 +257,14 @@ class CarriedElements:
 
     def close(self, key: Hashable, left: Any, result: Any) -> None:
         """Told of what a place holds behind the loop."""
-        self.recorder.region.outdated.update(self.outdated)
         relate(self.recorder.identities, result, left)
         for reference, mine in self.held:
             if mine == key and id(reference) not in self.broken:
                 reference.agreed.append(contents_of(result))
+
+    def finish(self) -> None:
+        """To be called when the loop is recorded: what its iterations must not use, nobody may use behind it."""
+        self.recorder.region.outdated.update(self.outdated)
 
 
 def relate(identities: Identities, made: Any, source: Any) -> None:

@@ -253,8 +253,7 @@ def _settle(
     left = _left(loop_, arm, inputs)
     rebuilt = _rebuilt(loop_, left)
     copied = held_elsewhere(loop_.recorder.identities, rebuilt, loop_.places)
-    mine = {key: value for key, value in inputs.items() if key in rebuilt}
-    holds = arm.diverged or loop_.elements.settle(arm.region, mine, left)
+    holds = arm.diverged or loop_.elements.settle(arm.region, inputs, left, rebuilt)
     settled = settled and exit is loop_.exit and copied <= loop_.copied and holds
     loop_.copied |= copied
     loop_.exit = exit
@@ -328,6 +327,7 @@ def _joined(
                 freeze_all(recorder.identities, result, left[key])
             if is_made_anew:
                 remember_copies(recorder, arm.is_older, result, left[key])
+    loop_.elements.finish()
     exit: Exit = build(loop_.exit, lambda _: next(values))
     freeze_result(recorder.identities, exit, DEAD if arm.diverged else _final(arm.exit))
     at_the_end = contextlib.nullcontext, functools.partial(recorder.resume, arm.region)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import collections
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -81,21 +81,18 @@ class Region:
 
     def holds(self, value: Any) -> bool:
         """Whether this region or one around it knows ``value``."""
-        region: Region | None = self
-        while region is not None:
-            if id(value) in region.known:
-                return True
-            region = region.parent
-        return False
+        return any(id(value) in region.known for region in self._outwards())
 
     def is_outdated(self, value: Any) -> bool:
         """Whether a value does not hold any more where this region has got to."""
+        return any(id(value) in region.outdated for region in self._outwards())
+
+    def _outwards(self) -> Iterator[Region]:
+        """This region, and those around it."""
         region: Region | None = self
         while region is not None:
-            if id(value) in region.outdated:
-                return True
+            yield region
             region = region.parent
-        return False
 
     def node_of(self, value: Any) -> fx.Node:
         """The node for ``value``, made into a placeholder here if it comes from an outer region."""
