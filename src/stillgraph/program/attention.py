@@ -82,6 +82,45 @@ def in_parts(
     return laid_out(product(torch.softmax(scores, -1).masked_fill(sees_nothing, 0.0), value), order)
 
 
+def on_fakes(
+    query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = None, *args: Any, **kwargs: Any
+) -> Tensor:
+    """What stands for the result of attention while a program is captured; by `in_parts` where more than sizes matters.
+
+    Args:
+        query, key, value, attn_mask, args, kwargs: as `torch.nn.functional.scaled_dot_product_attention` has them.
+    """
+    given = [each for each in (query, key, value, attn_mask) if each is not None]
+    learns = torch.is_grad_enabled() and any(each.requires_grad for each in given)
+    special = learns or kwargs.get("enable_gqa") or torch.is_autocast_enabled(query.device.type)
+    pairs = None if special else _to_be_equal(query, key, value, attn_mask)
+    if pairs is None or any(statically_known_true(a != b) for a, b in pairs):
+        return in_parts(query, key, value, attn_mask, *args, **kwargs)
+    for a, b in pairs:
+        if not statically_known_true(a == b):
+            torch._check(a == b)
+    is_causal = bool(kwargs.get("is_causal", args[1] if len(args) > 1 else False))
+    order = order_of(query, key, value, attn_mask, is_causal)
+    sizes = [*query.shape[:-1], value.shape[-1]]
+    return query.new_empty([sizes[dim] for dim in order]).permute(inverse(order))
+
+
+def _to_be_equal(query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None) -> list[tuple[Any, Any]] | None:
+    """The sizes that have to be the same where only the mask is broadcast; None where more than sizes matters."""
+    dims = query.dim()
+    if not dims == key.dim() == value.dim() >= 3 or not query.dtype == key.dtype == value.dtype:
+        return None
+    pairs = [(each.shape[dim], query.shape[dim]) for dim in range(dims - 2) for each in (key, value)]
+    pairs += [(key.shape[-1], query.shape[-1]), (value.shape[-2], key.shape[-2])]
+    if attn_mask is None:
+        return pairs
+    if attn_mask.dim() > dims or attn_mask.dtype not in (torch.bool, query.dtype):
+        return None
+    scores = [*query.shape[:-1], key.shape[-2]][dims - attn_mask.dim() :]
+    of_mask = zip(attn_mask.shape, scores, strict=True)
+    return [*pairs, *(pair for pair in of_mask if not statically_known_true(pair[0] == 1))]
+
+
 def _added_product(left: Tensor, right: Tensor) -> Tensor:
     """``left @ right``, for Inductor: where something is added it asks for no sizes (torch 2.13)."""
     leading = left.shape[:-2]
@@ -192,6 +231,9 @@ def _of_inference(args: Sequence[Any], kwargs: dict[str, Any]) -> dict[str, Any]
 
 IN_PARTS: dict[Any, Callable[..., Any]] = {ATTENTION: in_parts, MULTI_HEAD: multi_head_in_parts}
 """By torch's function one that takes the same and gives the same but for dropout, and asks for no length."""
+
+ON_FAKES: dict[Any, Callable[..., Any]] = {ATTENTION: on_fakes, MULTI_HEAD: multi_head_with(on_fakes)}
+"""By torch's function one that takes the same and gives something of the same shape, and asks for no length."""
 
 FOR_ONNX: dict[Any, Callable[..., Any]] = {ATTENTION: contiguous_in_parts, MULTI_HEAD: contiguous_multi_head}
 """The same, whose results are contiguous."""

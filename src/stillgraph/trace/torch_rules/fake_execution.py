@@ -16,7 +16,7 @@ from torch.utils._pytree import tree_leaves
 from stillgraph.core.diagnostics import MisreadError, refuse
 from stillgraph.core.files import is_ours, is_torch
 from stillgraph.core.lookup import class_member
-from stillgraph.program.attention import IN_PARTS
+from stillgraph.program.attention import ON_FAKES
 from stillgraph.trace.code.frames import here
 from stillgraph.trace.fakes.node_naming import name_of
 from stillgraph.trace.fakes.older_torch import WITHOUT_ASKING
@@ -122,7 +122,7 @@ def _dropped(func: Any, *args: Any, **kwargs: Any) -> torch.Tensor:
 
 _WITHOUT_ASKING: dict[Any, Callable[..., Any]] = {
     **WITHOUT_ASKING,
-    **IN_PARTS,
+    **ON_FAKES,
     **{dropout: functools.partial(_dropped, dropout) for dropout in _DROPOUTS},
 }
 
