@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import inspect
 import weakref
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from types import (
     CellType,
     FunctionType,
@@ -59,6 +59,36 @@ def own_attributes(value: Any) -> Any:
         return (look_up if is_slot(look_up, "__getattribute__") else object.__getattribute__)(value, "__dict__")
     except AttributeError:
         return None
+
+
+def slots(kind: type) -> list[str]:
+    """The attributes that objects of a class keep outside their dictionary (``__slots__``)."""
+    bases = (base for base in kind.__mro__ if base.__flags__ & _HEAP_TYPE and not base.__flags__ & _IMMUTABLE_TYPE)
+    members = ((name, member) for base in bases for name, member in vars(base).items())
+    named = [name for name, member in members if isinstance(member, MemberDescriptorType)]
+    return [name for name in named if isinstance(class_member(kind, name), MemberDescriptorType)]
+
+
+def instance_state(value: Any) -> Any:
+    """The attributes that an object keeps itself, in slots and in its ``__dict__``; None if it keeps none."""
+    own, kind = own_attributes(value), type(value)
+    names = slots(kind)
+    if not names:
+        return own
+    missing = object()
+    held = {name: slot_value(value, name, missing) for name in names}
+    return {**{name: each for name, each in held.items() if each is not missing}, **(own or {})}
+
+
+def fill_instance(fresh: Any, state: Mapping[str, Any]) -> None:
+    """Give an object attributes, past all that its class says of that: in its slots, or else in its ``__dict__``."""
+    kind = type(fresh)
+    kept = {*slots(kind)}
+    for name in kept & state.keys():
+        class_member(kind, name).__set__(fresh, state[name])
+    if kept.issuperset(state):
+        return
+    fresh.__dict__.update({name: value for name, value in state.items() if name not in kept})
 
 
 def stated(value: Any, name: str, default: Any = None) -> Any:
@@ -128,6 +158,7 @@ def name_in_errors(kind: type) -> str:
 
 
 _HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: a class that is written in Python, most often
+_IMMUTABLE_TYPE = 1 << 8  # Py_TPFLAGS_IMMUTABLETYPE
 _LEFT_OUT = frozenset({"__dict__", "__traceback__"})
 _NOTHING = object()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bisect
+import functools
 import heapq
 from collections.abc import Callable
 from typing import Any
@@ -204,6 +205,43 @@ def insort_right(a: Any, x: Any, lo: Any = 0, hi: Any = None, *, key: Any = None
     a.insert(bisect_right(a, x if key is None else key(x), lo, hi, key=key), x)
 
 
+# ---- sorted
+def in_order(items: Any, keys: Any, reverse: Any) -> Any:
+    """``sorted`` of objects whose class says which is less, as Python's for up to 64 of them: by insertion.
+
+    Args:
+        items: what is sorted.
+        keys: by what, one for each; None: by themselves.
+        reverse: whether the greatest comes first. Equal ones stay in their order.
+    """
+    made: Any = []
+    entries = items if keys is None else list(zip(keys, items))
+    for entry in entries[::-1] if reverse else entries:
+        insort_right(made, entry, key=None if keys is None else _first)
+    if reverse:
+        made.reverse()
+    return made if keys is None else [item for _, item in made]
+
+
+def _first(entry: Any) -> Any:
+    return entry[0]
+
+
+def cmp_to_key(mycmp: Any) -> Any:
+    """``functools.cmp_to_key``."""
+
+    class Compared:
+        __module__ = mycmp.__module__  # the capture takes apart what is the user's
+
+        def __init__(self, obj: Any) -> None:
+            self.obj = obj
+
+        def __lt__(self, other: Any) -> Any:
+            return mycmp(self.obj, other.obj) < 0
+
+    return Compared
+
+
 POLYFILLS: dict[Any, Callable[..., Any]] = {
     heapq.heappush: heappush,
     heapq.heappop: heappop,
@@ -216,5 +254,6 @@ POLYFILLS: dict[Any, Callable[..., Any]] = {
     bisect.bisect_right: bisect_right,
     bisect.insort_left: insort_left,
     bisect.insort_right: insort_right,
+    functools.cmp_to_key: cmp_to_key,
 }
 """By Python's own functions."""

@@ -15,13 +15,18 @@ from stillgraph.operators.dispatch import call
 from stillgraph.operators.elements import lists
 from stillgraph.operators.elements.picking import pick
 from stillgraph.operators.objects.changes import change, note_contents
-from stillgraph.operators.objects.comparisons import as_compared
+from stillgraph.operators.objects.comparisons import as_compared, has_generated_order, has_own_order
+from stillgraph.polyfills.ordered import in_order
 from stillgraph.program.operations import sort_order, sort_rows
 from stillgraph.program.types import ListType, NumberType
 from stillgraph.trace.capture.session import Session, capturing
 from stillgraph.trace.code.frames import here
+from stillgraph.trace.control_flow.aliases import mutable_containers
 from stillgraph.trace.control_flow.both_sides import several_in
-from stillgraph.trace.control_flow.joined.unjoined import Unjoined
+from stillgraph.trace.control_flow.joined.unjoined import Unjoined, is_leaf
+from stillgraph.trace.control_flow.spreads import as_spread, have_structure
+from stillgraph.trace.values.containers import holds_staged, instance_parts
+from stillgraph.trace.values.lists import Node
 from stillgraph.trace.values.numbers import StagedNumber, plain
 from stillgraph.trace.values.several import known_in
 
@@ -30,16 +35,49 @@ def sorted_(iterable: Any, *, key: Any = None, reverse: bool = False) -> list[An
     """``sorted(iterable, key=key, reverse=reverse)``."""
     capture = capturing()
     items = list(known_or_list(iterable, listed))
-    if lists.is_spread(items):
+    of_any_length = lists.is_spread(items)
+    if of_any_length:
         keys = items if key is None else list_of(items, lambda item: call(key, item))
+    else:
+        keys = items if key is None else [call(key, item) for item in items]
+    kinds = _kinds(capture, keys)
+    if any(map(has_own_order, kinds)):
+        return _in_own_order(capture, items, None if key is None else keys, reverse)
+    if of_any_length:
+        keys = list_of(keys, as_compared) if any(map(has_generated_order, kinds)) else keys
         return _spread_in_order(capture, items, keys, reverse)
-    keys = items if key is None else [call(key, item) for item in items]
     keys = [*map(as_compared, keys)] if len({*map(type, keys)}) == 1 else keys
     keys = _deciding(_ranked(capture, keys))
     leaves = torch.utils._pytree.tree_leaves(keys)
     if not any(isinstance(leaf, (torch.Tensor, StagedNumber)) for leaf in leaves):
         return [items[index] for index in sort_order(keys, reverse)]
-    return [] if not items else _in_order(capture, items, keys, reverse)
+    if not items:
+        return []
+    if any(map(_may_change, items)) and have_structure(capture, items):
+        return _spread_in_order(capture, items, keys, reverse)
+    return _in_order(capture, items, keys, reverse)
+
+
+def _kinds(capture: Session, keys: list[Any]) -> set[type]:
+    """The user's classes of keys of which only the run knows all parts."""
+    if not lists.is_spread(keys):
+        return {type(key) for key in keys if instance_parts(key) is not None and holds_staged(key)}
+    element = as_spread(capture, keys).element
+    return {element.parts.type} if isinstance(element, Node) else set()
+
+
+def _in_own_order(capture: Session, items: list[Any], keys: list[Any] | None, reverse: Any) -> list[Any]:
+    """A list in the order of keys of which a method of the user's says which is less."""
+    ordered: list[Any] = capture.conversion.convert(_IN_ORDER)(items, keys, reverse)
+    return ordered
+
+
+_IN_ORDER: Any = in_order
+
+
+def _may_change(item: Any) -> bool:
+    """Whether an element is, or holds, an object that can be changed."""
+    return not is_leaf(item) and any(True for _ in mutable_containers(item))
 
 
 def _ranked(capture: Session, keys: list[Any]) -> list[Any]:

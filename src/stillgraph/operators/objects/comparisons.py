@@ -207,6 +207,16 @@ def _equals_caught(capture: Session, left: Any, right: Any) -> Any:
     return is_(left, right)
 
 
+def has_generated_order(kind: type) -> bool:
+    """Whether ``dataclass(order=True)`` has made a class."""
+    return dataclasses.is_dataclass(kind) and _is_generated(class_member(kind, "__lt__"))
+
+
+def has_own_order(kind: type) -> bool:
+    """Whether a method of a class that is written in Python says which of two objects is less."""
+    return isinstance(class_member(kind, "__lt__"), FunctionType) and not has_generated_order(kind)
+
+
 def _is_generated(method: Any) -> bool:
     """Whether a method is one that ``dataclass`` has written."""
     return isinstance(method, FunctionType) and method.__code__.co_filename == "<string>"

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from stillgraph.core.diagnostics import refuse
-from stillgraph.core.lookup import own_attributes, slot_value
+from stillgraph.core.lookup import own_attributes, slot_value, slots
 from stillgraph.operators.conditions.branches import select
 from stillgraph.operators.conditions.methods import method_of
 from stillgraph.operators.dispatch import call
@@ -24,7 +24,6 @@ from stillgraph.trace.control_flow.joined.unjoined import Unjoined, alternatives
 from stillgraph.trace.control_flow.unset import may_be_unset
 from stillgraph.trace.graph.typed_values import define
 from stillgraph.trace.heap.places import MISSING
-from stillgraph.trace.sources.children import slots
 from stillgraph.trace.sources.kinds_of_objects import is_machinery
 from stillgraph.trace.torch_rules.deep_copies import copied_list, copying_of, may_share, refuse_shared, shallow
 from stillgraph.trace.values.entries import MaybeKey, Table

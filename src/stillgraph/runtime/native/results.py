@@ -12,6 +12,7 @@ from typing import Any
 import torch
 import torch.utils._pytree as pytree
 
+from stillgraph.core.lookup import fill_instance, slots
 from stillgraph.program.effects import Effect
 from stillgraph.program.exceptions import copied
 from stillgraph.program.operations import bound
@@ -227,7 +228,7 @@ class _Builder:
         if isinstance(node.template, Instance):
             attributes = self._attributes(node)
             self._assign(index, self._empty(node.template))
-            self.writer.lines.append(f"{name}.__dict__.update({attributes})")
+            self.writer.lines.append(self._filled(name, node.template.type, attributes))
             return name
         expression = self._container(node)
         if self.nodes.uses[index] == 1 and not self.nodes.cyclic:
@@ -240,7 +241,8 @@ class _Builder:
             index = self.to_fill.pop(0)
             node = self._at(index)
             if isinstance(node.template, Instance):
-                self.writer.lines.append(f"n{index}.__dict__.update({self._attributes(node)})")
+                filled = self._filled(f"n{index}", node.template.type, self._attributes(node))
+                self.writer.lines.append(filled)
             else:
                 replace = self.writer.constant(replace_contents)
                 self.writer.lines.append(f"{replace}(n{index}, {self._container(node)})")
@@ -253,6 +255,12 @@ class _Builder:
     def _assign(self, index: int, expression: str) -> None:
         self.writer.lines.append(f"n{index} = {expression}")
         self.done.add(index)
+
+    def _filled(self, name: str, kind: type, attributes: str) -> str:
+        """The line that gives an instance its attributes."""
+        if slots(kind):
+            return f"{self.writer.constant(fill_instance)}({name}, {attributes})"
+        return f"{name}.__dict__.update({attributes})"
 
     def _attributes(self, node: Node) -> str:
         assert isinstance(node.template, Instance)
@@ -357,9 +365,9 @@ def in_order(rows: list[tuple[int, Any, Any, bool]]) -> dict[Any, Any]:
 
 
 def made_of(kind: type, state: dict[str, Any]) -> Any:
-    """An instance with this ``__dict__``."""
+    """An instance with these attributes."""
     instance = allocate(kind)
-    instance.__dict__.update(state)
+    fill_instance(instance, state)
     return instance
 
 

@@ -15,7 +15,7 @@ import torch
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.core.files import is_our_module
-from stillgraph.core.lookup import is_exactly, own_attributes
+from stillgraph.core.lookup import instance_state, is_exactly, own_attributes
 from stillgraph.core.parcel import Parcel
 from stillgraph.program.constants import Known
 from stillgraph.program.outputs import (
@@ -57,7 +57,7 @@ from stillgraph.trace.torch_rules.tensor_classes import refuse_class
 from stillgraph.trace.values.arrays.functions import is_array
 from stillgraph.trace.values.arrays.staged_array import StagedArray
 from stillgraph.trace.values.complexes import StagedComplex
-from stillgraph.trace.values.containers import holds_staged, split
+from stillgraph.trace.values.containers import held_in, holds_staged, split
 from stillgraph.trace.values.entries import Entry, MaybeKey, table_of
 from stillgraph.trace.values.list_contents import is_mutable
 from stillgraph.trace.values.lists import Element, Inner, Leaf, Node, StagedSpread, types
@@ -156,7 +156,7 @@ class Results:
         """
         identities = self.session.identities
         handed_out = self._shared.keys() | self._given | {id(spread) for spread in self._spreads}
-        found = identities.uncertain(handed_out)
+        found = identities.uncertain(handed_out, {id(each): {*map(id, held_in(each))} for each in self._alive})
         if found is None:
             several = collections.Counter(id(each) for each in self._spreads if is_mutable(each.element))
             twice = identities.repeated.keys() | {key for key, count in several.items() if count > 1}
@@ -270,8 +270,9 @@ class Results:
                 return Container(type(value), (KEYS,), (self.template(table.keys),))
             return Container(type(value), None, tuple(map(self._element_of_set, value)))
         if parts is None or parts.attributes:
-            require_all(self.session, vars(value), type(value).__name__)
-            return Instance(type(value), tuple((n, self.template(v)) for n, v in vars(value).items()))
+            state = instance_state(value)
+            require_all(self.session, state, type(value).__name__)
+            return Instance(type(value), tuple((n, self.template(v)) for n, v in state.items()))
         self._anew.require_keys(parts, self._what)
         self._anew.require_factory(value, self._what)
         return Container(parts.type, parts.context, tuple(self._child(child) for child in parts.children))

@@ -10,11 +10,10 @@ from typing import Any
 import torch
 
 from stillgraph.core.files import is_torch
-from stillgraph.core.lookup import own_attributes
+from stillgraph.core.lookup import own_attributes, slots
 from stillgraph.trace.code.names import names_of
 from stillgraph.trace.control_flow.joined.unjoined import Unjoined
 from stillgraph.trace.heap.places import MISSING, AttributePlace, CellPlace, ContentsPlace, GlobalPlace, Place
-from stillgraph.trace.sources.children import slots
 from stillgraph.trace.sources.kinds_of_objects import is_machinery
 from stillgraph.trace.values.numbers import Staged
 

@@ -13,7 +13,7 @@ import torch
 from stillgraph.core.diagnostics import refuse
 from stillgraph.program.types import JoinFailure, ListType, NumberType, TensorType, Type
 from stillgraph.trace.code.frames import called, here, name_of
-from stillgraph.trace.control_flow.joined.elements import freeze_elements
+from stillgraph.trace.control_flow.joined.elements import freeze_elements, structure_of
 from stillgraph.trace.control_flow.region_interface import leaf_node
 from stillgraph.trace.control_flow.unknown import refuse_unknown
 from stillgraph.trace.graph.recorder import Recorder
@@ -49,7 +49,7 @@ def as_spread(
     if len(value) == 1 and type(value[0]) is StagedSpread and not more:
         return value[0]
     try:
-        element = lists.structure([*value, *more], recorder.type_of, is_older)
+        element = structure_of(recorder, [*value, *more], is_older)
     except JoinFailure as failure:
         raise refuse(failure.code, failure.message, location=here()) from failure
     types = lists.types(element)
@@ -57,6 +57,15 @@ def as_spread(
     spread = StagedSpread(element, tuple(_column(recorder, part, type_) for part, type_ in zip(parts, types)))
     freeze_elements(recorder, spread, (value,), is_older=lambda kept: True)  # there is no path
     return spread
+
+
+def have_structure(recorder: Recorder, values: Sequence[Any]) -> bool:
+    """Whether values can be the elements of one list of unknown length."""
+    try:
+        structure_of(recorder, values, lambda each: True)
+    except JoinFailure:
+        return False
+    return True
 
 
 def _column(recorder: Recorder, items: Items, element: Type) -> StagedList:
@@ -113,6 +122,8 @@ def element_at(recorder: Recorder, spread: StagedSpread, index: Any, originals: 
     for part in mutable_parts(spread.element, element):
         identities.families.relate_to_elements(part, spread)
         identities.copy_of(part, [spread] if originals is None else originals)
+        if type(index) is int:
+            identities.read_at(part, spread, index)
     return element
 
 

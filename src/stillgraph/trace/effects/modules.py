@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from stillgraph.core.lookup import class_member, own_attributes
+from stillgraph.core.lookup import class_member, own_attributes, slots
 from stillgraph.program.facts.module_tables import MODULE_INTERNALS, MODULE_TABLES, NOT_PERSISTENT
 from stillgraph.program.sources import Source
 from stillgraph.trace.code.names import names_of
@@ -24,7 +24,6 @@ from stillgraph.trace.fakes.symbolic import is_fake
 from stillgraph.trace.heap.contents import copy_contents, replace_contents
 from stillgraph.trace.heap.journal import Write
 from stillgraph.trace.heap.places import MISSING, AttributePlace, PersistencePlace, TablePlace
-from stillgraph.trace.sources.children import slots
 from stillgraph.trace.sources.sources import BUILT_IN
 from stillgraph.trace.values.containers import holds_staged
 

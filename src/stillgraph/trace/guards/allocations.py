@@ -18,11 +18,10 @@ from typing import Any
 import torch
 
 from stillgraph.core.identity_cache import weakly_cached
-from stillgraph.core.lookup import own_attributes
+from stillgraph.core.lookup import own_attributes, slots
 from stillgraph.core.parcel import Parcel
 from stillgraph.program.outputs import BOUND
 from stillgraph.trace.guards.argument_structure import is_constant
-from stillgraph.trace.sources.children import slots
 
 _SHARED = (
     *(torch.nn.Module, torch.layout, torch.memory_format, enum.Enum, BaseException, re.Pattern, re.Match),
@@ -37,17 +36,19 @@ _UNTRACKED = (_thread.LockType, type(_thread.RLock()))
 
 
 def is_plain_object(value: Any) -> bool:
-    """Whether an object is all in its ``__dict__``: one that is made of the same attributes is like it."""
+    """Whether an object is all in its ``__dict__`` and slots: one that is made of the same attributes is like it."""
     kind = type(value)
     if kind is types.SimpleNamespace:
         return True
-    if isinstance(value, (type, BaseException, torch.nn.Module)) or not isinstance(own_attributes(value), dict):
+    if isinstance(value, (type, BaseException, torch.nn.Module)):
+        return False
+    if not isinstance(own_attributes(value), dict) and not slots(kind):
         return False
     try:
         object.__new__(kind)
     except TypeError:  # it has a base written in C, with a state of its own
         return False
-    return not slots(kind)
+    return True
 
 
 def is_shared(value: Any, is_new: Any, seen: frozenset[int] = frozenset()) -> bool:

@@ -17,7 +17,7 @@ import torch
 from torch import fx
 
 from stillgraph.core.files import is_below_torch, is_ours, is_standard_library, is_torch
-from stillgraph.core.lookup import is_exactly, own_attributes
+from stillgraph.core.lookup import is_exactly, own_attributes, slots
 from stillgraph.core.parcel import Parcel
 from stillgraph.program.acts import Place
 from stillgraph.program.facts.fingerprints import fingerprint
@@ -41,7 +41,7 @@ from stillgraph.trace.code.namespaces import file_of, namespace_of, users_classe
 from stillgraph.trace.guards.argument_structure import is_constant, places_in
 from stillgraph.trace.guards.buffers import require_plain_array
 from stillgraph.trace.guards.tensor_guards import tensor_guards
-from stillgraph.trace.sources.children import of_instance, slots
+from stillgraph.trace.sources.children import of_instance
 from stillgraph.trace.sources.kinds_of_objects import is_anew
 from stillgraph.trace.sources.sources import Finder
 from stillgraph.trace.values.arrays.functions import is_array

@@ -13,7 +13,7 @@ import torch
 from torch import fx
 
 from stillgraph.core.diagnostics import refuse
-from stillgraph.core.lookup import is_exactly
+from stillgraph.core.lookup import instance_state, is_exactly, own_attributes, slots
 from stillgraph.program.context import current_context
 from stillgraph.program.facts.facts import fact
 from stillgraph.program.facts.info import info
@@ -26,6 +26,7 @@ from stillgraph.program.guards import (
     IdentityGuard,
     KeysGuard,
     LengthGuard,
+    NoAttributeGuard,
     TypeGuard,
 )
 from stillgraph.program.input_spec import Dim
@@ -139,7 +140,10 @@ class Inputs:
             if isinstance(value, deque):
                 self.guards.append(ConstantGuard(Attribute(source, "maxlen"), value.maxlen))
         else:
-            self.guards.append(KeysGuard(Attribute(source, "__dict__"), tuple(vars(value))))
+            own, kept = own_attributes(value), instance_state(value)
+            if own is not None:
+                self.guards.append(KeysGuard(Attribute(source, "__dict__"), tuple(own)))
+            self.guards += [NoAttributeGuard(source, name) for name in slots(type(value)) if name not in kept]
 
     def _rebuilt(self, value: Any, children: list[tuple[Any, Any]], source: Source) -> Any:
         """A container with other children; the very same where other paths of the code's lead to it."""

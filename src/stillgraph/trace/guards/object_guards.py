@@ -15,7 +15,15 @@ from typing import Any, cast
 import torch
 
 from stillgraph.core.files import is_below_torch, is_users
-from stillgraph.core.lookup import class_member, exception_state, is_unset, own_attributes, shown_attributes, slot_value
+from stillgraph.core.lookup import (
+    class_member,
+    exception_state,
+    is_unset,
+    own_attributes,
+    shown_attributes,
+    slot_value,
+    slots,
+)
 from stillgraph.core.parcel import Parcel
 from stillgraph.program.facts.module_tables import HOOK_TABLES, MODULE_TABLES
 from stillgraph.program.guards import (
@@ -33,7 +41,7 @@ from stillgraph.trace.code.names import free_come_to, names_in_torch, names_of
 from stillgraph.trace.code.namespaces import class_attributes, class_space, classes_read, file_of, users_classes
 from stillgraph.trace.guards.collector import PLAIN
 from stillgraph.trace.guards.container_guards import ContainerGuards
-from stillgraph.trace.sources.children import of_instance, slots
+from stillgraph.trace.sources.children import of_instance
 
 
 @dataclass

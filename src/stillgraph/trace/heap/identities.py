@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import collections
 import contextlib
 import itertools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -78,6 +77,7 @@ class Identities:
         self._apart: dict[int, Any] = {}  # of what loops and handlers have made others
         self._kept: dict[int, Any] = {}  # objects of a path that lists of unknown length hold as they are
         self._places: dict[int, Any] = {}  # where the capture was when it made a copy
+        self._read_at: dict[int, tuple[Any, Any, int]] = {}  # by copy: out of what it was read, at which known index
 
     def stands_for(self, origin: Origin) -> None:
         """Remember a joined container: who changes it, or what it stands for, changes all of them."""
@@ -217,6 +217,16 @@ class Identities:
         if self.place is not None:
             self._places.setdefault(id(copy), self.place())
 
+    def read_at(self, copy: Any, spread: Any, index: int) -> None:
+        """Remember at which index an element was read that something is, or is in."""
+        self._read_at[id(copy)] = (copy, spread, index)
+
+    def _are_apart(self, one: int, other: int) -> bool:
+        """Whether two objects are of different elements of a list, in which no object is twice."""
+        (_, of, index), (_, of_other, position) = (self._read_at.get(key, (None, key, 0)) for key in (one, other))
+        apart = index != position and (index < 0) == (position < 0)
+        return of is of_other and apart and id(of) not in self.repeated
+
     def repeat(self, spread: Any) -> None:
         """Remember elements of a list of which two may be one object: each of them would be a copy of its own."""
         self.repeated[id(spread)] = spread
@@ -253,17 +263,32 @@ class Identities:
             queue += new
         return found
 
-    def uncertain(self, handed_out: Iterable[int]) -> Any:
-        """One of the objects with the given ids that may be, or hold, a copy of another one of them; or None."""
+    def uncertain(self, handed_out: Iterable[int], inside: Mapping[int, set[int]]) -> Any:
+        """One of the objects with the given ids that may be, or hold, a copy of another one of them; or None.
+
+        Args:
+            handed_out: the ids.
+            inside: by the id of an object the ids of all that is in it: none of these is the object itself.
+        """
         handed_out = set(handed_out)
         told = {each: {each, *self.met_by(each)} for each in handed_out}  # which of these it is, a flag tells
         for each, sides in told.items():
             if not sides.isdisjoint(self._kept.keys() & handed_out - {each}):
                 return self._met[each][0]
         copied = {each: self._originals(sides).keys() - sides for each, sides in told.items()}
-        seen = collections.Counter(key for each in handed_out for key in told[each] | copied[each])
+        seen: dict[int, list[int]] = {}
+        for each in handed_out:
+            for key in told[each] | copied[each]:
+                seen.setdefault(key, []).append(each)
+        nothing: set[int] = set()
+
+        def may_be_one(one: int, other: int) -> bool:
+            if one == other or other in inside.get(one, nothing) or one in inside.get(other, nothing):
+                return False
+            return not self._are_apart(one, other)
+
         for each, originals in copied.items():
-            if any(seen[key] > 1 for key in originals):
+            if any(may_be_one(each, other) for key in originals for other in seen[key]):
                 return next(self.copies[key][0] for key in told[each] if key in self.copies)
         return None
 

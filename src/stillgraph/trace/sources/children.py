@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Iterator
 from types import (
     FunctionType,
     MappingProxyType,
-    MemberDescriptorType,
 )
 from typing import Any
 
@@ -126,13 +125,6 @@ def read(source: Source, value_at: Callable[[Source], Any]) -> Any:
         case Upcoming(base=base, position=position):
             return LookAhead(value_at(base))[position]
     raise KeyError(source)
-
-
-def slots(kind: type) -> list[str]:
-    """The attributes that objects of a class keep outside their dictionary (``__slots__``)."""
-    members = ((name, member) for base in users_classes(kind) for name, member in vars(base).items())
-    named = [name for name, member in members if isinstance(member, MemberDescriptorType)]
-    return [name for name in named if isinstance(class_member(kind, name), MemberDescriptorType)]
 
 
 def of_instance(value: Any, source: Source, name: str) -> Attribute | Slot:

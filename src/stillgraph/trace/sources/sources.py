@@ -22,7 +22,7 @@ import torch
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.core.files import is_library, is_standard_library, is_torch
-from stillgraph.core.lookup import behind_proxy, is_proxy, own_attributes
+from stillgraph.core.lookup import behind_proxy, is_proxy, own_attributes, slots
 from stillgraph.core.parcel import Parcel
 from stillgraph.program.sources import (
     Argument,
@@ -355,7 +355,7 @@ class Finder:
         else:
             self._walk_elements(value, source)
             if kind not in self._slots:
-                self._slots[kind] = children.slots(kind)
+                self._slots[kind] = slots(kind)
             self._push_all(children.of_object(value, source, self._slots[kind]))
 
     def _walk_proxy(self, proxy: Any, source: Source) -> None:

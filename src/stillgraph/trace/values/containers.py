@@ -6,7 +6,7 @@ import collections
 import dataclasses
 import gc
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch.utils import _pytree
 
-from stillgraph.core.lookup import held_by_function, own_attributes
+from stillgraph.core.lookup import fill_instance, held_by_function, instance_state, own_attributes
 from stillgraph.program.outputs import Keys
 from stillgraph.trace.fakes.symbolic import is_fake
 from stillgraph.trace.heap.exits import Exit
@@ -103,7 +103,7 @@ def instance_parts(value: Any) -> Parts | None:
     kind: Any = type(value)
     ordinary = kind.__new__ is object.__new__ and isinstance(getattr(kind, "__init__", None), (FunctionType, _SLOT))
     foreign = not issubclass(kind, torch.nn.Module) and _is_foreign(kind.__module__)
-    if not ordinary or foreign or any("__slots__" in vars(base) for base in kind.__mro__[:-1]):
+    if not ordinary or foreign:
         return None
     return _split_instance(value)
 
@@ -123,7 +123,7 @@ def _is_staged(value: Any) -> bool:
 
 
 def _split_instance(value: Any) -> Parts | None:
-    state = own_attributes(value)
+    state = instance_state(value)
     if state is None or isinstance(value, type):
         return None
     return attribute_parts(type(value), state)
@@ -135,7 +135,7 @@ def attribute_parts(kind: Any, state: Mapping[str, Any]) -> Parts:
 
     def rebuild(children: list[Any]) -> Any:
         fresh = object.__new__(kind)
-        fresh.__dict__.update(zip(names, children))
+        fill_instance(fresh, dict(zip(names, children)))
         return fresh
 
     return Parts(kind, names, tuple(f".{n}" for n in names), tuple(state.values()), rebuild, attributes=True)
@@ -163,6 +163,24 @@ def _split_registered(value: Any) -> Parts | None:
 
 
 _INERT = (str, bytes, int, float, complex, type(None), type, ModuleType, CodeType, torch.dtype, torch.device)
+
+
+def parts_of(value: Any) -> Parts:
+    """Those of an element whose structure has parts."""
+    parts = complex_parts(value) if type(value) is complex else split(value) or instance_parts(value)
+    assert parts is not None
+    return parts
+
+
+def held_in(value: Any) -> Iterator[Any]:
+    """All that is in an object that is taken apart, however deep."""
+    queue, seen = [value], set[int]()
+    while queue:
+        parts = object_parts(queue.pop())
+        new = [child for child in (() if parts is None else parts.children) if id(child) not in seen]
+        seen.update(map(id, new))
+        queue += new
+        yield from new
 
 
 def holds_staged(value: Any) -> bool:

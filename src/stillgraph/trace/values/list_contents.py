@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from stillgraph.program.types import TableType, Type
-from stillgraph.trace.values.lists import Element, Inner, Leaf, Node, Same, StagedSpread, leaf_types, parts_of
+from stillgraph.trace.values.containers import parts_of
+from stillgraph.trace.values.lists import Element, Inner, Leaf, Node, Same, StagedSpread, leaf_types
 
 
 def mutable_parts(element: Element, value: Any) -> Iterator[Any]:

@@ -8,6 +8,7 @@ sequence of elements and of spreads.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NoReturn
@@ -30,7 +31,7 @@ from stillgraph.program.types import (
     table_of,
 )
 from stillgraph.trace.code.frames import here
-from stillgraph.trace.values.containers import Parts, complex_parts, instance_parts, split
+from stillgraph.trace.values.containers import Parts, complex_parts, instance_parts, parts_of, split
 from stillgraph.trace.values.entries import maybe_keys
 from stillgraph.trace.values.numbers import OfComplex, Staged, is_number
 from stillgraph.trace.values.several import Several, known_in
@@ -226,7 +227,9 @@ def _of(value: Any, type_of: TypeOf, is_older: IsOlder, inside: tuple[int, ...] 
     inside = (*inside, id(value))
     if type(value) is list:
         try:
-            return Inner(structure(value, type_of, is_older, inside) if value else None)
+            inner = structure(value, type_of, is_older, inside) if value else None
+            if has_spread(value) or not _is_mixed(inner):
+                return Inner(inner)
         except JoinFailure:  # a record: what it holds has no one structure
             if has_spread(value):
                 raise
@@ -238,6 +241,11 @@ def _of(value: Any, type_of: TypeOf, is_older: IsOlder, inside: tuple[int, ...] 
     if any(type(child) is StagedSpread for child in parts.children):
         raise JoinFailure("SG203", f"a list holds a {type(value).__name__} of unknown length")
     return Node(parts, tuple(_of(child, type_of, is_older, inside) for child in parts.children))
+
+
+def _is_mixed(element: Element | None) -> bool:
+    """Whether an element is a tensor or a number, or an int or a float: each place of a record has one of them."""
+    return isinstance(element, Leaf) and any(getattr(element.type, each, False) for each in ("may_be_number", "mixed"))
 
 
 _INSTEAD = "Such a list can hold tensors and numbers, and containers of them: put the tensors themselves into it."
@@ -256,13 +264,14 @@ def cover(left: Element | None, right: Element | None) -> Element | None:
         return Leaf(text)
     if isinstance(left, Leaf) and isinstance(right, Leaf):
         return Leaf(join_types(left.type, right.type))
-    if isinstance(left, Inner) and isinstance(right, Inner):
-        return Inner(cover(left.element, right.element))
     if isinstance(left, Same) and isinstance(right, Same) and _equal(left.value, right.value):
         return left
     if isinstance(left, Node) and isinstance(right, Node) and _agree(left, right):
         children = [cover(a, b) for a, b in zip(left.children, right.children)]
         return Node(left.parts, tuple(child for child in children if child is not None))
+    mine, others = _held(left), _held(right)
+    if mine is not None and others is not None:
+        return Inner(functools.reduce(cover, (*mine, *others)))
     for nothing, other in ((left, right), (right, left)):
         if isinstance(nothing, Same) and nothing.value is None and isinstance(other, Leaf) and _entries(other) is None:
             return Leaf(optional(other.type, none=True))
@@ -270,6 +279,13 @@ def cover(left: Element | None, right: Element | None) -> Element | None:
     if first is not None and second is not None:
         return Leaf(table_of(first, second))
     raise JoinFailure("SG203", "the elements of a list differ in kind or structure")
+
+
+def _held(element: Element) -> tuple[Element | None, ...] | None:
+    """The structures of what is in a list; None for anything else."""
+    if isinstance(element, Inner):
+        return (element.element,)
+    return element.children if isinstance(element, Node) and element.parts.type is list else None
 
 
 def _entries(element: Element) -> tuple[Known, ...] | None:
@@ -363,13 +379,6 @@ def _leaves(element: Element, value: Any) -> list[Any]:
             return [Items((), ())]
         return list(columns(element.element, value))
     return []
-
-
-def parts_of(value: Any) -> Parts:
-    """Those of an element whose structure has parts."""
-    parts = complex_parts(value) if type(value) is complex else split(value) or instance_parts(value)
-    assert parts is not None
-    return parts
 
 
 def rebuild(element: Element, row: Sequence[Any]) -> Any:

@@ -13,7 +13,7 @@ from stillgraph.trace.control_flow.joined.unjoined import is_leaf
 from stillgraph.trace.graph.recorder import Recorder
 from stillgraph.trace.values.containers import Parts, object_parts
 from stillgraph.trace.values.list_contents import inner_spreads, is_mutable, kept_parts, mutable_parts
-from stillgraph.trace.values.lists import Element, StagedSpread, has_spread
+from stillgraph.trace.values.lists import Element, StagedSpread, TypeOf, has_spread, structure
 
 View = Callable[[Any], Parts | None]  # how a path sees a container: with what it wrote into it
 
@@ -31,6 +31,30 @@ def wants_columns(left: Parts, right: Parts, in_loop: bool = False) -> bool:
     if known and (len(left.children) == len(right.children) or (left.type is tuple and not in_loop)):
         return False
     return left.type is not collections.deque or left.context == right.context  # the maximal lengths
+
+
+def structure_of(
+    recorder: Recorder, children: Sequence[Any], is_older: Callable[[Any], bool], type_of: TypeOf | None = None
+) -> Element:
+    """The structure that covers all elements of a list.
+
+    Objects that were there before the paths stay the objects that they are, where all elements are the same one. Those
+    that the capture has made are taken apart where that is not so.
+
+    Args:
+        recorder: the capture.
+        children: the elements.
+        is_older: whether an object was there before the paths that make the list.
+        type_of: the type of a leaf; by default the recorder's.
+
+    Raises:
+        JoinFailure: there is none, or the list has no element.
+    """
+    type_of = type_of or recorder.type_of
+    try:
+        return structure(children, type_of, is_older)
+    except JoinFailure:
+        return structure(children, type_of, lambda each: is_older(each) and not recorder.is_new(each))
 
 
 def leading(recorder: Recorder, left: Sequence[Any], right: Sequence[Any]) -> int:

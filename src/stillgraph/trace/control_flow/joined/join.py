@@ -15,6 +15,7 @@ from stillgraph.core.lookup import is_exactly
 from stillgraph.program.constants import Known
 from stillgraph.program.facts.info import info, mark
 from stillgraph.program.types import JoinFailure, ListType, NumberType, TensorType, Type, join_types, optional, table_of
+from stillgraph.trace.control_flow.joined import elements
 from stillgraph.trace.control_flow.joined.descriptions import TWO_TEXTS, describe
 from stillgraph.trace.control_flow.joined.elements import View, freeze_elements, leading, refuse_changed, wants_columns
 from stillgraph.trace.control_flow.joined.failure_sides import explain
@@ -43,7 +44,7 @@ from stillgraph.trace.values.callables import CALLABLES, are_unlike, callable_pa
 from stillgraph.trace.values.containers import Parts, complex_parts, holds_staged, instance_parts, object_parts
 from stillgraph.trace.values.entries import Entry
 from stillgraph.trace.values.key_cover import alike, cover, is_keyed
-from stillgraph.trace.values.lists import Element, StagedSpread, columns, structure, types
+from stillgraph.trace.values.lists import Element, StagedSpread, columns, types
 from stillgraph.trace.values.numbers import StagedNumber
 from stillgraph.trace.values.several import known_in
 from stillgraph.trace.values.text import StagedText
@@ -253,12 +254,8 @@ class Joiner:
         return self._containers.joined(left, right, place, build)
 
     def structure(self, children: Sequence[Any]) -> Element:
-        """The structure that covers elements that the paths put into a list.
-
-        Raises:
-            JoinFailure: there is none.
-        """
-        return structure(children, self.type_of, self.is_older)
+        """The structure that covers elements that the paths put into a list; see `elements.structure_of`."""
+        return elements.structure_of(self.recorder, children, self.is_older, self.type_of)
 
     def _parts(self, value: Any, side: int) -> Parts | None:
         if isinstance(value, Unjoined):
