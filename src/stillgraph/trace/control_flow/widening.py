@@ -23,7 +23,7 @@ from stillgraph.program.types import (
     table_of,
 )
 from stillgraph.trace.control_flow.joined.descriptions import describe
-from stillgraph.trace.control_flow.joined.elements import leading, wants_columns
+from stillgraph.trace.control_flow.joined.elements import as_left, leading, wants_columns
 from stillgraph.trace.control_flow.joined.failure_sides import explain
 from stillgraph.trace.control_flow.joined.join import Joiner
 from stillgraph.trace.control_flow.joined.join_errors import quoted
@@ -263,9 +263,9 @@ def _listed(joiner: Joiner, state: Tree, after: Parts, place: str) -> Listed:
     if entry and (entry[0] is DEAD or entry[0] is MISSING):
         return Listed(state.parts, joiner.structure(after.children), entry[0], (), kept=state.kept)
     kept = leading(joiner.recorder, entry, after.children)
-    both, named = (entry[kept:], after.children[kept:]), joiner.named(place)
+    both, named = (entry[kept:], as_left(after.children[kept:], joiner.views[1])), joiner.named(place)
     with telling_elements(joiner.recorder, state.parts.type, both, joiner.structure, named, joiner.lines):
-        element = joiner.structure([*entry[kept:], *after.children[kept:]])
+        element = joiner.structure([*both[0], *both[1]])
     return Listed(state.parts, element, tuple(entry[kept:]), (), tuple(entry[:kept]), state.kept)
 
 
@@ -275,7 +275,7 @@ def _widen_list(joiner: Joiner, state: Listed, after: Any, place: str) -> State:
     if parts is None or parts.type is not state.parts.type:
         raise JoinFailure("SG203", f"{quoted(joiner.named(place))} is {describe(after)} {joiner.when[1]}")
     state = _beginning_as(joiner, state, parts.children)
-    element, carried = state.element, parts.children[len(state.begin) :]
+    element, carried = state.element, as_left(parts.children[len(state.begin) :], joiner.views[1])
     if carried:
         wider = cover_elements(element, joiner.structure(carried))
         assert wider is not None

@@ -67,34 +67,27 @@ def _is_kept(recorder: Recorder, value: Any) -> bool:
     return not isinstance(value, (tuple, StagedSpread)) and not is_leaf(value) and recorder.is_new(value) is False
 
 
-_CHANGED_ELEMENT = "Change it before the branch or loop, or make a new one in the branch or loop for the list."
-
-
-def refuse_changed(children: Sequence[Any], view: View) -> None:
-    """Refuse elements that a path changes: a list of unknown length would copy their values, as they were before.
+def as_left(children: Sequence[Any], view: View) -> list[Any]:
+    """Elements as a path has left them: copies of those that it has changed, for the values of their parts.
 
     Args:
-        children: the elements, of which those that were there before the path are as they were.
+        children: the elements.
         view: how the path sees a container.
-
-    Raises:
-        JoinFailure: it changes one.
     """
-    queue, seen = [child for child in children if not is_leaf(child)], set[int]()
-    while queue:
-        value = queue.pop()
-        if id(value) in seen:
-            continue
-        seen.add(id(value))
-        before, after = object_parts(value), view(value)
-        if before is None or after is None:
-            continue
-        kept = len(before.children) == len(after.children) and all(map(operator.is_, before.children, after.children))
-        if not kept or before.context != after.context:
-            kind = type(value).__name__
-            message = f"a {kind} is changed on a path, and is an element of a list of unknown length"
-            raise JoinFailure("SG203", message, _CHANGED_ELEMENT)
-        queue += (child for child in before.children if not is_leaf(child))
+    return [child if is_leaf(child) else _as_left(child, view, ()) for child in children]
+
+
+def _as_left(value: Any, view: View, above: tuple[int, ...]) -> Any:
+    before = object_parts(value)
+    after = None if before is None or id(value) in above else view(value)
+    if after is None:
+        return value
+    above = (*above, id(value))
+    children = [child if is_leaf(child) else _as_left(child, view, above) for child in after.children]
+    same = before is not None and before.context == after.context and len(before.children) == len(children)
+    if same and all(map(operator.is_, before.children, children)):
+        return value
+    return after.rebuild(children)
 
 
 def freeze_elements(

@@ -17,7 +17,7 @@ from stillgraph.program.facts.info import info, mark
 from stillgraph.program.types import JoinFailure, ListType, NumberType, TensorType, Type, join_types, optional, table_of
 from stillgraph.trace.control_flow.joined import elements
 from stillgraph.trace.control_flow.joined.descriptions import TWO_TEXTS, describe
-from stillgraph.trace.control_flow.joined.elements import View, freeze_elements, leading, refuse_changed, wants_columns
+from stillgraph.trace.control_flow.joined.elements import View, as_left, freeze_elements, leading, wants_columns
 from stillgraph.trace.control_flow.joined.failure_sides import explain
 from stillgraph.trace.control_flow.joined.join_errors import named
 from stillgraph.trace.control_flow.joined.joined_containers import COMPLEX, JoinedContainers
@@ -238,11 +238,10 @@ class Joiner:
         """Lists of different length, or of a length that only the run knows."""
         kept = leading(self.recorder, first.children, second.children)
         begin, held = first.children[:kept], (first.children[kept:], second.children[kept:])
-        for side, children in enumerate(held):
-            refuse_changed(children, self.views[side])
-        with telling_elements(self.recorder, first.type, held, self.structure, self.named(place), self.lines):
-            element = self.structure([*held[0], *held[1]])
-        sides = [columns(element, children) for children in held]
+        left_so = tuple(map(as_left, held, self.views))
+        with telling_elements(self.recorder, first.type, left_so, self.structure, self.named(place), self.lines):
+            element = self.structure([*left_so[0], *left_so[1]])
+        sides = [columns(element, children) for children in left_so]
         listed = map(ListType, types(element))
         indices = [self._leaves.add(a, b, type_, place) for a, b, type_ in zip(*sides, listed)]
 
