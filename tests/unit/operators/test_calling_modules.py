@@ -144,3 +144,38 @@ def test_hooks_that_return_none_on_one_path(register: Any, full: bool) -> None:
             torch.testing.assert_close(function(x), module(x, scale=2), rtol=0, atol=0)
     finally:
         handle.remove()
+
+
+class Experts(nn.Module):
+    """Picks a layer by a name with a number in it, as mixtures of experts do."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.experts = nn.ModuleDict({f"expert_{i}": nn.Linear(3, 3) for i in range(3)})
+        self.router = nn.Linear(3, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        chosen = self.router(x).argmax(-1)
+        out = torch.zeros_like(x)
+        for index in chosen.unique():
+            rows = chosen == index
+            out[rows] = self.experts[f"expert_{index}"](x[rows])
+        if x.sum() > 0:
+            self.router = self.router.to(torch.float32)
+        return out
+
+
+def test_a_layer_is_picked_by_its_name() -> None:
+    torch.manual_seed(0)
+    agree_fresh(Experts, *((torch.randn(5, 3) * k,) for k in (1, -2, 3)))
+
+
+def test_a_name_that_no_layer_has_is_eagers_error() -> None:
+    class Picks(Experts):
+        def forward(self, x: Tensor) -> Any:
+            return self.experts[f"expert_{int(x[0, 0])}"](x)
+
+    static: Any = sg.to_static(Picks(), backend="eager", full_graph=True)
+    assert static(torch.ones(2, 3)).shape == (2, 3)
+    with pytest.raises(KeyError, match="'expert_7'"):
+        static(torch.full((2, 3), 7.0))

@@ -33,6 +33,7 @@ from stillgraph.trace.control_flow.narrowing import exchanged
 from stillgraph.trace.values import number_failures
 from stillgraph.trace.values.entries import find
 from stillgraph.trace.values.numbers import StagedInt
+from stillgraph.trace.values.text import StagedText
 
 
 @dispatch.item.defined
@@ -63,6 +64,8 @@ def item(target: Any, key: Any) -> Any:
             return _staged_item(capture, target, key)
         if isinstance(target, range) and is_cut_by_staged(key) and key.step is None:
             return _cut_range(capture, target, key)
+    if capture is not None and isinstance(key, StagedText) and isinstance(target, torch.nn.ModuleDict):
+        return item(target._modules, key)
     if isinstance(target, collections.defaultdict):
         note_contents(target, certain=False)  # reading makes what is missing
     if capture is not None and isinstance(target, dict):

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from stillgraph.trace.graph.recorder import Recorder
 
 
+_GROUPED_NAMES = ((torch, "_grouped_mm"), (torch.nn.functional, "grouped_mm"))
 _WHOLE = frozenset({torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8})
 
 
@@ -48,6 +49,24 @@ def _cdist(recorder: Recorder, func: Any, args: tuple[Any, ...], kwargs: dict[st
         return recorder.record(func, args, kwargs)
     result = recorder.run(func, args, {**kwargs, "compute_mode": "donot_use_mm_for_euclid_dist"})
     return recorder.bind(result, recorder.emit("call_function", func, args, kwargs))
+
+
+def _grouped_product(recorder: Recorder, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """``grouped_mm``: torch's shape inference takes matrices of bfloat16 alone, its kernels for a CPU take others."""
+    names = ("mat_a", "mat_b")
+    given = {**dict(zip(names, args)), **kwargs}
+    dtypes = {given[name].dtype for name in names if name in given}
+    if len(dtypes) != 1 or dtypes == {torch.bfloat16}:
+        return recorder.record(func, args, kwargs)
+    (dtype,) = dtypes
+    kept = {name: value for name, value in given.items() if name not in (*names, "out_dtype")}
+    matrices = [recorder.run(torch.Tensor.to, (given[name], torch.bfloat16), {}) for name in names]
+    result = recorder.run(func, (*matrices, *args[2:]), kept)
+    result = recorder.run(torch.Tensor.to, (result, kwargs.get("out_dtype") or dtype), {})
+    return recorder.bind(result, recorder.emit("call_function", func, args, kwargs))
+
+
+_GROUPED = [getattr(space, name) for space, name in _GROUPED_NAMES if hasattr(space, name)]
 
 
 def _attention(recorder: Recorder, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -135,6 +154,7 @@ def _number(recorder: Recorder, bound: Any) -> Any:
 
 HANDLERS: dict[Any, Callable[..., Any]] = {
     ATTENTION: _attention,
+    **dict.fromkeys(_GROUPED, _grouped_product),
     torch.cdist: _cdist,
     torch.diff: _diff,
     torch.Tensor.diff: _diff,

@@ -134,6 +134,8 @@ def set_attribute(recorder: Recorder, func: Any, args: Any) -> None:
         write_require(recorder, args[0], args[1])
         recorder.emit("call_function", setattr, (args[0], name, args[1]), {})
         return
+    if name == "data" and args[1] is args[0]:
+        return  # as ``module.to`` does where nothing is to be converted
     if recorder.region.parent is not None:
         raise refuse("SG305", f"{name} of a tensor is set in a staged branch or loop", location=here())
     with torch._C.DisableTorchFunction(), recorder.symbolic.fake_mode:
