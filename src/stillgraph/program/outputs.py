@@ -115,7 +115,7 @@ KEYS, VALUES = Column("keys"), Column("values")
 
 def has_table(context: Any) -> bool:
     """Whether the children of a dict or set are the list of its keys and that of its values."""
-    return context is not None and KEYS in tuple(context)
+    return context is not None and any(key is KEYS for key in context)
 
 
 @dataclass(frozen=True, eq=False)

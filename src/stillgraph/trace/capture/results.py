@@ -156,7 +156,7 @@ class Results:
         """
         identities = self.session.identities
         handed_out = self._shared.keys() | self._given | {id(spread) for spread in self._spreads}
-        found = identities.uncertain(handed_out, {id(each): {*map(id, held_in(each))} for each in self._alive})
+        found = identities.uncertain(handed_out, lambda: {id(each): {*map(id, held_in(each))} for each in self._alive})
         if found is None:
             several = collections.Counter(id(each) for each in self._spreads if is_mutable(each.element))
             twice = identities.repeated.keys() | {key for key, count in several.items() if count > 1}

@@ -71,6 +71,8 @@ class Elsewhere:
         self._noted: dict[Hashable, _Noted] = {}
         self._old: set[int] = set()
         self._asked: dict[int, tuple[Any, bool]] = {}  # objects, and whether they were there before
+        self._owners: dict[int, tuple[Any, str]] = {}  # by the ids of dictionaries of attributes
+        self._indexed = 0  # so many of the objects that were found are in `_owners`
 
     @contextlib.contextmanager
     def watched(self) -> Iterator[None]:
@@ -140,6 +142,7 @@ class Elsewhere:
         self._new.clear()
         self._old.clear()
         self._asked.clear()
+        self._owners.clear()
 
     def settle(self, is_over: bool) -> None:
         """Find out about the objects of which there was no telling; to be called when the code has run.
@@ -204,15 +207,24 @@ class Elsewhere:
         """The path to a dictionary of attributes, where the object that has them was found."""
         if not isinstance(value, dict):
             return None
-        for each, source in self._finder.everything():
-            own = own_attributes(each)
-            if own is value:
-                return Attribute(source, "__dict__")
-            if isinstance(each, torch.nn.Module):
-                name = next((name for name in MODULE_INTERNALS if own.get(name) is value), None)
-                if name is not None:
-                    return Attribute(source, name)
-        return None
+        new = self._finder.reached_since(self._indexed)
+        self._indexed += len(new)
+        for owner in new:
+            self._owners.update((id(held), (owner, name)) for name, held in _dictionaries(owner))
+        owner, name = self._owners.get(id(value), (None, ""))
+        source = self._finder.find(owner) if owner is not None and self._finder.was_there(owner) else None
+        if source is None or not any(held is value for _, held in _dictionaries(owner)):
+            return None
+        return Attribute(source, name)
+
+
+def _dictionaries(owner: Any) -> Iterator[tuple[str, Any]]:
+    """The dictionaries that an object keeps its attributes in, by the names of the attributes that these are."""
+    own = own_attributes(owner)
+    if own is not None:
+        yield "__dict__", own
+        if isinstance(owner, torch.nn.Module):
+            yield from ((name, own[name]) for name in MODULE_INTERNALS if name in own)
 
 
 _FROZEN_BY_PYTHON = 1000  # Python 3.12 begins with some hundred objects that the collector passes by (`gc.freeze`)

@@ -263,12 +263,12 @@ class Identities:
             queue += new
         return found
 
-    def uncertain(self, handed_out: Iterable[int], inside: Mapping[int, set[int]]) -> Any:
+    def uncertain(self, handed_out: Iterable[int], inside: Callable[[], Mapping[int, set[int]]]) -> Any:
         """One of the objects with the given ids that may be, or hold, a copy of another one of them; or None.
 
         Args:
             handed_out: the ids.
-            inside: by the id of an object the ids of all that is in it: none of these is the object itself.
+            inside: gives by the id of an object the ids of all that is in it: none of these is the object itself.
         """
         handed_out = set(handed_out)
         told = {each: {each, *self.met_by(each)} for each in handed_out}  # which of these it is, a flag tells
@@ -280,16 +280,12 @@ class Identities:
         for each in handed_out:
             for key in told[each] | copied[each]:
                 seen.setdefault(key, []).append(each)
-        nothing: set[int] = set()
-
-        def may_be_one(one: int, other: int) -> bool:
-            if one == other or other in inside.get(one, nothing) or one in inside.get(other, nothing):
-                return False
-            return not self._are_apart(one, other)
-
-        for each, originals in copied.items():
-            if any(may_be_one(each, other) for key in originals for other in seen[key]):
-                return next(self.copies[key][0] for key in told[each] if key in self.copies)
+        pairs = {(one, other) for one, keys in copied.items() for key in keys for other in seen[key] if one != other}
+        held = inside() if pairs else {}
+        for one, other in pairs:
+            is_in = other in held.get(one, ()) or one in held.get(other, ())
+            if not is_in and not self._are_apart(one, other):
+                return next(self.copies[key][0] for key in told[one] if key in self.copies)
         return None
 
     def behind(self, container: Any) -> list[Any]:

@@ -272,14 +272,14 @@ def dict_parts(value: dict[Any, Any]) -> tuple[tuple[Any, ...], tuple[Any, ...]]
 
 def names_of(keys: Sequence[Any]) -> tuple[str, ...]:
     """What messages append to the name of a dict or set for each of its children."""
-    if tuple(keys) == (KEYS,):
+    if len(keys) == 1 and keys[0] is KEYS:
         return ("",)
     return tuple(f".{key.name}()" if isinstance(key, Column) else f"[{shown_key(key)}]" for key in keys)
 
 
 def make_dict(keys: Sequence[Any], children: Sequence[Any]) -> dict[Any, Any]:
     """The dict with these keys and children."""
-    if tuple(keys) == (KEYS, VALUES):
+    if len(keys) == 2 and keys[0] is KEYS:
         return {Table(*children): None}
     made: dict[Any, Any] = {}
     for key, child in zip(keys, children):
@@ -303,7 +303,7 @@ def set_parts(value: set[Any]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
 
 def make_set(elements: Sequence[Any], children: Sequence[Any]) -> set[Any]:
     """The set of those elements that are there."""
-    if tuple(elements) == (KEYS,):
+    if len(elements) == 1 and elements[0] is KEYS:
         return {Table(children[0], None)}
     pairs = zip(elements, children)
     return {e if present is True else MaybeKey(e, present) for e, present in pairs if present is not False}

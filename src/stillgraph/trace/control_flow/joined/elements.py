@@ -80,11 +80,11 @@ def as_left(children: Sequence[Any], view: View) -> list[Any]:
 def _as_left(value: Any, view: View, above: tuple[int, ...]) -> Any:
     before = object_parts(value)
     after = None if before is None or id(value) in above else view(value)
-    if after is None:
+    if before is None or after is None:
         return value
     above = (*above, id(value))
     children = [child if is_leaf(child) else _as_left(child, view, above) for child in after.children]
-    same = before is not None and before.context == after.context and len(before.children) == len(children)
+    same = before.context == after.context and len(before.children) == len(children)
     if same and all(map(operator.is_, before.children, children)):
         return value
     return after.rebuild(children)

@@ -238,7 +238,7 @@ class Joiner:
         """Lists of different length, or of a length that only the run knows."""
         kept = leading(self.recorder, first.children, second.children)
         begin, held = first.children[:kept], (first.children[kept:], second.children[kept:])
-        left_so = tuple(map(as_left, held, self.views))
+        left_so = as_left(held[0], self.views[0]), as_left(held[1], self.views[1])
         with telling_elements(self.recorder, first.type, left_so, self.structure, self.named(place), self.lines):
             element = self.structure([*left_so[0], *left_so[1]])
         sides = [columns(element, children) for children in left_so]
