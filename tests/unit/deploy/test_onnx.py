@@ -294,3 +294,30 @@ def test_the_number_of_elements_beside_writes_in_place(tmp_path: Path) -> None:
     sg.save(counted_beside_writes, path := tmp_path / "counted.onnx", args=(torch.ones(2, 3),), input_spec=spec)
     for given in (torch.ones(2, 3), torch.rand(3, 4), torch.full((1, 1), 200.0)):
         torch.testing.assert_close(sg.load(path)(given), counted_beside_writes(given))
+
+
+def few_left(x: Tensor) -> Any:
+    kept = [value for value in x if value > 0]
+    if len(kept) < 2:
+        raise ValueError("too few")
+    return kept
+
+
+def fewer_in_one(x: Tensor) -> Any:
+    if x.sum() < 0:
+        raise ValueError("too few")
+    return x[x > 0]
+
+
+@pytest.mark.parametrize("function", [few_left, fewer_in_one])
+def test_a_raise_ends_the_run_where_the_results_are_empty(function: Any, tmp_path: Path) -> None:
+    sg.save(function, tmp_path / "f.onnx", args=(X,))
+    loaded = sg.load(tmp_path / "f.onnx")
+    for given, expected in zip(leaves_of(loaded(X - 1.5)), leaves_of(function(X - 1.5)), strict=True):
+        assert torch.equal(given, expected)
+    with pytest.raises(RuntimeError, match="onnxruntime"):
+        loaded(-X)
+
+
+def leaves_of(value: Any) -> list[Tensor]:
+    return value if isinstance(value, list) else [value]

@@ -396,3 +396,14 @@ def test_the_signature_names_what_deep_regions_write(tmp_path: Path) -> None:
         assert torch.equal(mine, theirs)
     assert torch.equal(loaded.module.total, original.total)
     assert loaded.module.calls.item() == 3
+
+
+def test_a_size_that_is_a_part_of_a_number(tmp_path: Path) -> None:
+    def part(x: Tensor, scale: Tensor) -> Tensor:
+        return x.new_zeros(int(scale.item() * 0.5), int(x.shape[0] * scale.item()))
+
+    sg.save(part, tmp_path / "f.pt2", args=(torch.ones(6), torch.tensor(4.0)))
+    loaded = sg.load(tmp_path / "f.pt2")
+    for scale in (4.0, 7.0, 2.5):
+        given = torch.ones(6), torch.tensor(scale)
+        assert loaded(*given).shape == part(*given).shape

@@ -117,6 +117,23 @@ def method_with_an_operator(x: Tensor) -> Any:
     return s.add(1)
 
 
+def a_bound(x: Tensor) -> Any:
+    n = 0
+    if x.sum() > 0:
+        n = torch.tensor(2)
+    y = x.clone()
+    y[:n] = 7
+    return x[:n], x[n:], y, torch.zeros(n), sum(v + 1 for v in range(n))
+
+
+def a_new_tensor(x: Tensor) -> Any:
+    s = 0.5
+    if x.sum() > 0:
+        s = x.sum()
+    made = torch.as_tensor(s, dtype=torch.float32)
+    return made, torch.stack([made, x[0]])
+
+
 FUNCTIONS: list[Callable[[Tensor], Any]] = [
     sum_in_for,
     sum_in_while,
@@ -130,6 +147,8 @@ FUNCTIONS: list[Callable[[Tensor], Any]] = [
     used_later,
     method_of_tensors,
     method_with_an_operator,
+    a_bound,
+    a_new_tensor,
 ]
 
 

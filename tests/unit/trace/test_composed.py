@@ -90,3 +90,14 @@ def test_products_of_groups_in_any_type() -> None:
     torch.manual_seed(0)
     weights = torch.randn(3, 16, 8)
     agree(grouped, *((torch.randn(8, 16) + k, weights) for k in (1, -1, 2)))
+
+
+def without_repetitions(x: Tensor) -> Any:
+    labels = torch.unique_consecutive(x.long(), dim=-1)
+    rows, places, counts = torch.unique_consecutive(x, dim=-2 + x.dim() - 1, return_inverse=True, return_counts=True)
+    each = torch.unique(torch.stack([x, x]), dim=1)
+    return labels, labels.dim(), [i for i in labels if i != 0], rows, places, counts, each, each.is_contiguous()
+
+
+def test_repetitions_along_a_dimension_from_behind() -> None:
+    agree(without_repetitions, *(torch.tensor(v) for v in ([1.0, 1, 0, 2, 2, 0], [1.0, 1, 3, 3, 3, 2])))

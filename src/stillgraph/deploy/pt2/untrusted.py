@@ -177,6 +177,8 @@ _FUNCTIONS = frozenset({
     *("FloorToInt", "CeilDiv", "LShift", "RShift", "PowByNatural", "FloatPow", "FloatTrueDiv", "IntTrueDiv"),
     *("TruncToFloat", "TruncToInt", "RoundToInt", "RoundDecimal", "ToFloat", "Identity"),
 })
+_DECIMAL = re.compile(r"-?\d{1,20}(\.\d{0,40})?(e[+-]?\d{1,3})?")  # as sympy writes a float
+_MOST_BITS = 128  # of a float
 _SYMBOL = re.compile(r"[a-z]+\d{0,6}")
 _PLAIN = (ast.Expression, ast.Load, ast.BinOp, ast.UnaryOp, ast.Compare, ast.BoolOp, ast.operator, ast.unaryop)
 _ALLOWED = (*_PLAIN, ast.cmpop, ast.boolop, ast.Name, ast.Constant, ast.Call, ast.keyword)
@@ -202,8 +204,10 @@ def _is_size(node: ast.AST) -> bool:
             return False
         case ast.Name(id=name):
             return name in _FUNCTIONS or _SYMBOL.fullmatch(name) is not None
+        case ast.keyword(arg="precision", value=value):
+            return isinstance(value, ast.Constant) and type(value.value) is int and 0 < value.value <= _MOST_BITS
         case ast.Constant(value=str() as value):
-            return _SYMBOL.fullmatch(value) is not None
+            return _SYMBOL.fullmatch(value) is not None or _DECIMAL.fullmatch(value) is not None
         case ast.Constant(value=value):
             return isinstance(value, (bool, float)) or (isinstance(value, int) and abs(value) < 2**64)
     return True

@@ -187,7 +187,7 @@ def _comparable(left: Any, right: Any) -> Any:
         return None
     if is_apart and any(map(lists.is_spread, (left, right))):
         _refuse_comparing(left, right)
-    if is_apart or part_by_part.holds_several(left, right):
+    if is_apart or part_by_part.holds_several(left, right) or _holds_ordered(left):
         return part_by_part.equal(capture, left, right)
     if not _holds_staged(left) and not _holds_staged(right):
         return None
@@ -220,6 +220,14 @@ def has_own_order(kind: type) -> bool:
 def _is_generated(method: Any) -> bool:
     """Whether a method is one that ``dataclass`` has written."""
     return isinstance(method, FunctionType) and method.__code__.co_filename == "<string>"
+
+
+def _holds_ordered(container: Any) -> bool:
+    """Whether a container is or holds a dict whose order counts: in a graph it would be a plain one."""
+    if isinstance(container, collections.OrderedDict):
+        return True
+    parts = container.values() if isinstance(container, dict) else container
+    return any(_holds_ordered(part) for part in parts if isinstance(part, (list, tuple, dict, collections.deque)))
 
 
 def _holds_staged(container: Any) -> bool:

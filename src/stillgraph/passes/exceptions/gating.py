@@ -17,8 +17,10 @@ def gate_outputs(module: fx.GraphModule) -> None:
 
     ::
 
-        torch._assert_async(fine, "…")     →     gate = (~fine).to(int64)
+        torch._assert_async(fine, "…")     →     gate = zeros(1)[(~fine).to(int64)]
         return y                                 return y.unsqueeze(0)[gate]
+
+    The gate is read out of a tensor of its own: an index into a result without elements is not looked at.
 
     Args:
         module: changed in place; all its outputs are tensors, and there is one.
@@ -33,7 +35,12 @@ def gate_outputs(module: fx.GraphModule) -> None:
         for check in checks:
             fine = _node(graph, torch.logical_and, (fine, check.args[0]), {}, fakes.scalar(bool))
         wrong = _node(graph, torch.logical_not, (fine,), {}, fakes.scalar(bool))
-        gate = _node(graph, "to", (wrong, torch.int64), {}, fakes.scalar(int))
+        place = _node(graph, "to", (wrong, torch.int64), {}, fakes.scalar(int))
+        like = fakes.scalar(int)
+        with like.fake_mode:
+            one = like.unsqueeze(0)
+        zero = _node(graph, torch.zeros, ((1,),), {"dtype": torch.int64}, one)
+        gate = _node(graph, GET, (zero, [place]), {}, like)
         gated = []
         for value in outputs(module):
             like = value.meta["val"]

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from stillgraph.core.files import is_torch
+from stillgraph.core.files import is_our_module, is_ours, is_torch
 from stillgraph.core.lookup import own_attributes, slots
 from stillgraph.trace.code.names import names_of
 from stillgraph.trace.control_flow.joined.unjoined import Unjoined
@@ -30,7 +30,7 @@ def places_within(handed: Iterable[Any]) -> Iterator[tuple[Place, Any]]:
         if isinstance(value, PLAIN) or id(value) in seen:
             continue
         seen[id(value)] = value
-        if is_machinery(type(value)):
+        if is_machinery(type(value)) or is_our_module(type(value).__module__):
             continue
         if isinstance(value, MethodType):
             queue += (value.__self__, value.__func__)
@@ -51,7 +51,7 @@ def _elements(contents: Any) -> Iterable[Any]:
 def held_places(value: Any) -> Iterator[Place]:
     """What an object itself holds, and where; of a function, the variables and globals that its code names."""
     if isinstance(value, FunctionType):
-        if is_torch(value.__code__.co_filename):
+        if is_torch(value.__code__.co_filename) or is_ours(value.__code__.co_filename):
             return
         yield from map(CellPlace, value.__closure__ or (), value.__code__.co_freevars)
         named = names_of(value.__code__).variables

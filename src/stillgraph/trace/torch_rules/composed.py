@@ -51,6 +51,19 @@ def _cdist(recorder: Recorder, func: Any, args: tuple[Any, ...], kwargs: dict[st
     return recorder.bind(result, recorder.emit("call_function", func, args, kwargs))
 
 
+def _unique(recorder: Recorder, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """``unique`` along a dimension: shape inference takes no negative one, and does not know how the result lies."""
+    names = ("input", *(("sorted",) if func.__name__ == "unique" else ()), "return_inverse", "return_counts", "dim")
+    given = {**dict(zip(names, args)), **kwargs}
+    dim, tensor = given.pop("dim", None), given.pop("input", None)
+    if type(dim) is not int or not isinstance(tensor, torch.Tensor):
+        return recorder.record(func, args, kwargs)
+    rank = len(_shape(tensor))
+    result = recorder.record(func, (tensor,), {**given, "dim": dim + rank if -rank <= dim < 0 else dim})
+    let_vary(result[0] if isinstance(result, tuple) else result)
+    return result
+
+
 def _grouped_product(recorder: Recorder, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """``grouped_mm``: torch's shape inference takes matrices of bfloat16 alone, its kernels for a CPU take others."""
     names = ("mat_a", "mat_b")
@@ -155,6 +168,8 @@ def _number(recorder: Recorder, bound: Any) -> Any:
 HANDLERS: dict[Any, Callable[..., Any]] = {
     ATTENTION: _attention,
     **dict.fromkeys(_GROUPED, _grouped_product),
+    **dict.fromkeys((torch.unique, torch.unique_consecutive), _unique),
+    **dict.fromkeys((torch.Tensor.unique, torch.Tensor.unique_consecutive), _unique),
     torch.cdist: _cdist,
     torch.diff: _diff,
     torch.Tensor.diff: _diff,

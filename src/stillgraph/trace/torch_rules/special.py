@@ -13,6 +13,7 @@ import torch
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.core.lookup import is_exactly
+from stillgraph.program.facts.info import info
 from stillgraph.program.types import ListType, NumberType
 from stillgraph.trace.code.frames import here, is_asked_by
 from stillgraph.trace.fakes.node_naming import as_node
@@ -166,7 +167,10 @@ def _item(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
         recorder.before_raise(RuntimeError)
     if fake.dtype.is_complex:
         return complexes.item(recorder, tensor)
-    return recorder.fresh_result(number_kind(fake.dtype), recorder.emit("call_method", "item", (tensor,), {}))
+    kind = number_kind(fake.dtype)
+    if info(tensor).may_be_number and kind is not float:  # where it is a size, say
+        return recorder.fresh_result(kind, recorder.emit("call_function", kind, (tensor,), {}))
+    return recorder.fresh_result(kind, recorder.emit("call_method", "item", (tensor,), {}))
 
 
 def number_kind(dtype: torch.dtype) -> type:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from stillgraph.core.lookup import is_exactly
+from stillgraph.program.facts.info import info
 from stillgraph.trace.torch_rules.number_results import refuse_mixed
 from stillgraph.trace.values.arrays.beside import number_in_dtype
 from stillgraph.trace.values.arrays.functions import is_array
@@ -31,7 +32,8 @@ def from_data(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
         shares = func in (torch.from_numpy, torch.as_tensor, torch.asarray) and not kwargs
         return recorder.record(_T.detach, (data.tensor,), {}) if shares else _copied(recorder, data.tensor, kwargs)
     if isinstance(data, torch.Tensor):
-        return recorder.record(func, args, kwargs)
+        is_either = info(data).may_be_number and kwargs.get("dtype") is not None
+        return _of_either(recorder, func, data, kwargs) if is_either else recorder.record(func, args, kwargs)
     if isinstance(data, (tuple, list)) and _holds_staged(data):
         return _stack(recorder, data, kwargs)
     if is_number(data) and isinstance(data, StagedNumber):
@@ -39,6 +41,21 @@ def from_data(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
     if hasattr(data, "__array_interface__") or hasattr(data, "__array__"):
         return of_array(recorder, func, data, args[1:], kwargs)
     return recorder.record(func, args, kwargs)
+
+
+def _of_either(recorder: Recorder, func: Any, value: torch.Tensor, kwargs: dict[str, Any]) -> Any:
+    """A tensor made of what is a tensor on one path and a number on the other: a new one in either case.
+
+    Args:
+        recorder: the capture.
+        func: `torch.tensor` or `torch.as_tensor`.
+        value: the tensor or number.
+        kwargs: as `torch.tensor` has them, with a ``dtype``.
+    """
+    like = recorder.to_fake(value)
+    device = torch.device(kwargs.get("device") or like.device)
+    fake = recorder.symbolic.empty((), kwargs["dtype"], device, bool(kwargs.get("requires_grad")))
+    return recorder.bind(fake, recorder.emit("call_function", func, (value,), kwargs))
 
 
 def _copied(recorder: Recorder, tensor: torch.Tensor, kwargs: dict[str, Any]) -> Any:
@@ -169,6 +186,11 @@ def _element(recorder: Recorder, item: Any, wanted: dict[str, Any]) -> Any:
     """One element of a nested list as a tensor."""
     if isinstance(item, (tuple, list)):
         return _stack(recorder, item, wanted)
+    if isinstance(item, torch.Tensor) and info(item).may_be_number:
+        dtype = wanted.get("dtype", recorder.to_fake(item).dtype)
+        if not wanted and dtype.is_floating_point:
+            raise refuse_mixed("decides the dtype of a tensor")
+        return _of_either(recorder, torch.as_tensor, item, {"dtype": dtype})
     if isinstance(item, torch.Tensor):
         return recorder.record(_T.reshape, (recorder.record(_T.detach, (item,), {}), ()), {})
     if isinstance(item, StagedNumber):
