@@ -101,3 +101,40 @@ def without_repetitions(x: Tensor) -> Any:
 
 def test_repetitions_along_a_dimension_from_behind() -> None:
     agree(without_repetitions, *(torch.tensor(v) for v in ([1.0, 1, 0, 2, 2, 0], [1.0, 1, 3, 3, 3, 2])))
+
+
+SIDES = [torch.tensor(sides) for sides in ([2, 1], [3, 2], [1, 3], [4, 5])]
+
+
+def rows_of_a_part(sides: Tensor) -> Any:
+    height, width = sides.tolist()
+    part = X[:height, :width]
+    return part.reshape(height * part.shape[1], -1) * 2, part.reshape(-1, 1), X[:height].view(height, -1)
+
+
+def left_by_a_product(sides: Tensor) -> Any:
+    height, width = sides.tolist()
+    image = torch.arange(60.0).reshape(4, 5, 3)
+    return image[:height, :width].reshape(height * width, -1), image.narrow(1, 0, width).reshape(4 * width, -1)
+
+
+def classes_of_a_tensor(sides: Tensor) -> Any:
+    return F.one_hot(torch.tensor([0, 1, 0]), sides[0] + 1), F.one_hot(torch.tensor([1]), num_classes=sides[1] + 1)
+
+
+@pytest.mark.parametrize("function", [rows_of_a_part, left_by_a_product, classes_of_a_tensor])
+def test_sizes_that_numbers_of_the_run_decide(function: Any) -> None:
+    agree(function, *SIDES)
+
+
+def test_gradients_of_a_size_that_is_left() -> None:
+    def weighted(x: Tensor, sides: Tensor) -> Tensor:
+        height, width = sides.tolist()
+        return (x[:height, :width].reshape(height * width, -1) * 3).sum()
+
+    static = sg.to_static(weighted, backend="eager", full_graph=True)
+    for sides in SIDES:
+        eager, given = (torch.arange(60.0).reshape(4, 5, 3).requires_grad_() for _ in range(2))
+        weighted(eager, sides).backward()
+        static(given, sides).backward()
+        assert torch.equal(eager.grad, given.grad)

@@ -89,7 +89,7 @@ def shared_values() -> Any:
 
 MADE: dict[str, tuple[Callable[[], Any], Callable[[Any], Any], bool]] = {
     "an object that can be called": (Callable_, lambda made: made(), True),
-    "an object with slots": (Slotted, lambda made: made(), False),
+    "an object with slots": (Slotted, lambda made: made(), True),
     "a class": (local_class, lambda made: made(), False),
     "a function with a list": (with_a_list, lambda made: made(), False),
     "a function with a number that it changes": (with_a_number, lambda made: made(), False),

@@ -14,8 +14,12 @@ from stillgraph.operators.containers.indexed import Indexed
 from stillgraph.operators.dispatch import and_, eq, if_exp, not_, or_
 from stillgraph.trace.capture.session import Session, capturing, session
 from stillgraph.trace.code.frames import here
+from stillgraph.trace.code.signals import Diverged
+from stillgraph.trace.control_flow.raising import emit_raise
 from stillgraph.trace.control_flow.staging import branch
 from stillgraph.trace.values.numbers import StagedNumber
+
+_OUTSIDE = IndexError("range object index out of range")
 
 
 class Range(Indexed, kind=range):
@@ -28,21 +32,17 @@ class Range(Indexed, kind=range):
     def __init__(self, start: Any, stop: Any, step: Any) -> None:
         super().__init__()
         self.start, self.stop, self.step = start, stop, step
+        self._require(step != 0, ValueError("range() arg 3 must not be zero"))
 
     def length(self) -> Any:
         if all(isinstance(v, int) for v in (self.start, self.stop, self.step)):
             return len(range(self.start, self.stop, self.step))
-        if isinstance(self.step, StagedNumber):
-            hint = "Write a while loop with a counter of its own: i = start; while i < stop: ...; i += step."
-            raise refuse("SG206", "the step of a range is only known at run time", location=here(), hint=hint)
-        if self.step == 0:
-            raise ValueError("range() arg 3 must not be zero")
         capture = capturing()
-        steps = self.stop - self.start if self.step == 1 else -((self.start - self.stop) // self.step)
+        steps = self.stop - self.start if _is_one(self.step) else -((self.start - self.stop) // self.step)
         return capture.number_operation(max, (steps, 0)) if isinstance(steps, StagedNumber) else max(steps, 0)
 
     def at(self, index: Any) -> Any:
-        offset = index if self.step == 1 else index * self.step
+        offset = index if _is_one(self.step) else index * self.step
         return offset if isinstance(self.start, int) and self.start == 0 else self.start + offset
 
     def __len__(self) -> int:
@@ -87,16 +87,24 @@ class Range(Indexed, kind=range):
         raise AttributeError(f"'range' object has no attribute '{name}'")
 
     @staticmethod
-    def _require(inside: Any) -> None:
-        def fail() -> NoReturn:
-            raise IndexError("range object index out of range")
-
+    def _require(inside: Any, error: Exception = _OUTSIDE) -> None:
         capture = session()
+
+        def fail() -> NoReturn:
+            if capture is None:
+                raise type(error)(*error.args)
+            emit_raise(capture, type(error)(*error.args))
+            raise Diverged
+
         if isinstance(inside, StagedNumber):
             assert capture is not None
             branch(capture, inside, lambda: None, fail, (), ())
         elif not inside:
             fail()
+
+
+def _is_one(step: Any) -> bool:
+    return type(step) is int and step == 1
 
 
 class RangeIterator(Indexed, kind=type(iter(range(0)))):

@@ -36,7 +36,7 @@ def gate_outputs(module: fx.GraphModule) -> None:
             fine = _node(graph, torch.logical_and, (fine, check.args[0]), {}, fakes.scalar(bool))
         wrong = _node(graph, torch.logical_not, (fine,), {}, fakes.scalar(bool))
         place = _node(graph, "to", (wrong, torch.int64), {}, fakes.scalar(int))
-        like = fakes.scalar(int)
+        like: Any = fakes.scalar(int)
         with like.fake_mode:
             one = like.unsqueeze(0)
         zero = _node(graph, torch.zeros, ((1,),), {"dtype": torch.int64}, one)

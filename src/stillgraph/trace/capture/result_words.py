@@ -13,6 +13,7 @@ from stillgraph.trace.values.numbers import StagedNumber
 
 KINDS = {"StagedRows": "iterator", "StagedArrayRows": "iterator", "StagedEntries": "view of a dict"}
 ELEMENT = "Make it in the branch or loop that puts it into the list, or put its tensors and numbers into the list."
+SETS = "Put a list or tuple of its elements into the list, and make the sets outside of the function."
 ITSELF = "Return the values themselves: a list of them, or a tensor (torch.stack, torch.arange)."
 
 

@@ -33,11 +33,21 @@ from stillgraph.program.outputs import (
     Same,
     Shared,
     Template,
+    has_table,
 )
 from stillgraph.program.sources import Attribute, Source
 from stillgraph.program.types import TableType
 from stillgraph.trace.capture.made_anew import MadeAnew
-from stillgraph.trace.capture.result_words import ELEMENT, ITSELF, KINDS, leaving, made_outside, plain_kind, values_of
+from stillgraph.trace.capture.result_words import (
+    ELEMENT,
+    ITSELF,
+    KINDS,
+    SETS,
+    leaving,
+    made_outside,
+    plain_kind,
+    values_of,
+)
 from stillgraph.trace.code.namespaces import is_of_its_module
 from stillgraph.trace.control_flow.joined.descriptions import describe
 from stillgraph.trace.control_flow.joined.unjoined import Picked, Unjoined, alternatives, is_lost
@@ -189,6 +199,9 @@ class Results:
             parts, children = element.parts, tuple(self._element(child, count) for child in element.children)
             if parts.attributes:
                 return Instance(parts.type, tuple(zip(parts.context, children)))
+            if issubclass(parts.type, (set, frozenset)) and not has_table(parts.context):
+                message = f"a set is an element of a list of unknown length that is {self._what}"
+                raise refuse("SG306", message, hint=SETS)
             self._anew.require_keys(parts, self._what)
             return Container(parts.type, parts.context, children)
         if isinstance(element, Inner):

@@ -80,6 +80,7 @@ class Attempt:
     begins: bool = False  # whether the body hands over before all else
     shared: set[Hashable] = field(default_factory=set)  # places whose containers have other names
     copied: set[Hashable] = field(default_factory=set)  # places that had an element of a list, be it for a while
+    put_in: dict[int, Any] = field(default_factory=dict)  # what the handler has copies of, in lists of unknown length
     handed: dict[int, list[Any]] = field(default_factory=dict)  # by region: what was handed over last
     _busy: bool = False
 
@@ -141,9 +142,15 @@ class Attempt:
                 if key in self.shared and not isinstance(place, ContentsPlace):
                     state = telling_entry(state, str(place))
                 self.recorder.identities.take_apart(mutable_containers(value))
+                if _is_listed(state):
+                    self.put_in.update((id(each), each) for each in mutable_containers(value) if each is not value)
             self.settled = self.settled and state is self.states[key]
             self.states[key] = state
             leaves += leaves_of(state, value, object_parts)
+        for key, value in values.items() if self.put_in else ():
+            held = (value,) if _is_listed(self.states[key]) else mutable_containers(value)
+            if any(id(each) in self.put_in for each in held):
+                self.copied.add(key)
         nodes = [leaf_node(self.recorder, value, slot.type, slot.place) for slot, value in leaves]
         self.recorder.emit("call_function", keep, (self.name, nodes), {})
 
@@ -297,6 +304,11 @@ def stage(
     return close_arms(recorder, emit, left, right, variables, dropped, mark)
 
 
+def _is_listed(state: State) -> bool:
+    """Whether a list of unknown length is in a place, or in what is there."""
+    return isinstance(state, Listed) or (isinstance(state, Tree) and any(map(_is_listed, state.children)))
+
+
 def _begun(attempt: Attempt, body: Block) -> Exit | None:
     if attempt.begins:
         attempt.before_node()
@@ -321,6 +333,8 @@ def _record_body(recorder: Recorder, attempt: Attempt, body: Block) -> Arm:
 
 def _freeze_held(recorder: Recorder, attempt: Attempt, held: dict[Hashable, Any]) -> None:
     """Let the handler not change a container that is a copy of one with other names."""
+    for each in attempt.put_in.values():
+        recorder.identities.freeze(each)
     copies = [attempt.places[key] for key, state in attempt.states.items() if isinstance(state, (Tree, Listed))]
     shared = attempt.shared | {place.key for place in with_other_names(recorder, copies)}
     for place in copies:

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from stillgraph.core.diagnostics import refuse
+from stillgraph.core.diagnostics import CaptureError, Refusal, refuse
 from stillgraph.program.attention import ATTENTION, is_open
 from stillgraph.trace.code.frames import here
+from stillgraph.trace.fakes.node_naming import as_node
 from stillgraph.trace.torch_rules.layouts import let_vary
+from stillgraph.trace.torch_rules.packed import zeros_from
 from stillgraph.trace.values.numbers import StagedBool, StagedNumber, is_mixed, kinds_of
 from stillgraph.trace.values.operands import require_one_kind
 
@@ -62,6 +64,33 @@ def _unique(recorder: Recorder, func: Any, args: tuple[Any, ...], kwargs: dict[s
     result = recorder.record(func, (tensor,), {**given, "dim": dim + rank if -rank <= dim < 0 else dim})
     let_vary(result[0] if isinstance(result, tuple) else result)
     return result
+
+
+def _reshaped(recorder: Recorder, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """``x.reshape(h * w, -1)``: where torch cannot tell the size that is left, only the run knows it."""
+    try:
+        return recorder.record(func, args, kwargs)
+    except (Refusal, CaptureError) as refused:
+        error = refused.error if isinstance(refused, Refusal) else refused
+        sizes = args[1] if len(args) == 2 and isinstance(args[1], (tuple, list)) else args[1:]
+        left = [place for place, size in enumerate(sizes) if type(size) is int and size == -1]
+        if error.reason.code != "SG304" or kwargs or len(left) != 1 or any(isinstance(s, torch.Tensor) for s in sizes):
+            raise
+    recorder.before_raise(RuntimeError)
+    made = [recorder.symbolic.fresh_size() if place in left else recorder.to_fake(s) for place, s in enumerate(sizes)]
+    with torch._C.DisableTorchFunction(), recorder.symbolic.fake_mode:
+        result = zeros_from(recorder.to_fake(args[0]), tuple(made))
+    let_vary(result)
+    return recorder.bind(result, recorder.emit(*as_node(func, args, kwargs), kwargs))
+
+
+def _one_hot(recorder: Recorder, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """``one_hot`` into as many classes as a tensor says, which torch asks for the number."""
+    given = {**dict(zip(("tensor", "num_classes"), args)), **kwargs}
+    if isinstance(given.get("num_classes"), torch.Tensor):
+        with recorder:
+            given["num_classes"] = given["num_classes"].item()
+    return recorder.record(func, (given.pop("tensor"),), given)
 
 
 def _grouped_product(recorder: Recorder, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -168,6 +197,8 @@ def _number(recorder: Recorder, bound: Any) -> Any:
 HANDLERS: dict[Any, Callable[..., Any]] = {
     ATTENTION: _attention,
     **dict.fromkeys(_GROUPED, _grouped_product),
+    **dict.fromkeys((torch.reshape, torch.Tensor.reshape, torch.Tensor.view), _reshaped),
+    torch.nn.functional.one_hot: _one_hot,
     **dict.fromkeys((torch.unique, torch.unique_consecutive), _unique),
     **dict.fromkeys((torch.Tensor.unique, torch.Tensor.unique_consecutive), _unique),
     torch.cdist: _cdist,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 import torch
 
 from stillgraph.polyfills import parts
+from stillgraph.trace.values.numbers import StagedNumber, kind_of
 
 if TYPE_CHECKING:
     from stillgraph.trace.capture.session import Session
@@ -28,14 +29,20 @@ def _cut(polyfill: Callable[..., Any]) -> Callable[..., Any]:
         except TypeError:
             return recorder.record(func, args, kwargs)  # torch says what it is given
         shape = recorder.to_fake(tensor).shape if isinstance(tensor, torch.Tensor) else ()
-        known = type(dim) is int and -len(shape) <= dim < len(shape) and all(type(n) is int and n > 0 for n in how)
-        if not known or not recorder.symbolic.is_newer(shape[dim], -1):
+        known = type(dim) is int and -len(shape) <= dim < len(shape) and all(map(_may_be_count, how))
+        is_open = known and (recorder.symbolic.is_newer(shape[dim], -1) or any(type(n) is not int for n in how))
+        if not is_open:
             return recorder.record(func, args, kwargs)
         followed = cast("Session", recorder).conversion.convert(cast(FunctionType, polyfill))
         with recorder:  # what it calls of torch is recorded
             return followed(tensor, *how, dim)
 
     return handled
+
+
+def _may_be_count(number: Any) -> bool:
+    """Whether it is how many parts there are, or how long each is."""
+    return number > 0 if type(number) is int else isinstance(number, StagedNumber) and kind_of(number) is int
 
 
 def _bound(signature: inspect.Signature, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
