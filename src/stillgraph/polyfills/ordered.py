@@ -206,25 +206,20 @@ def insort_right(a: Any, x: Any, lo: Any = 0, hi: Any = None, *, key: Any = None
 
 
 # ---- sorted
-def in_order(items: Any, keys: Any, reverse: Any) -> Any:
-    """``sorted`` of objects whose class says which is less, as Python's for up to 64 of them: by insertion.
+def order_of(keys: Any, reverse: Any) -> Any:
+    """The places of objects in the order of ``sorted``: as Python's for up to 64 of them, by insertion.
 
     Args:
-        items: what is sorted.
-        keys: by what, one for each; None: by themselves.
+        keys: objects whose class says which is less.
         reverse: whether the greatest comes first. Equal ones stay in their order.
     """
     made: Any = []
-    entries = items if keys is None else list(zip(keys, items))
-    for entry in entries[::-1] if reverse else entries:
-        insort_right(made, entry, key=None if keys is None else _first)
+    last = len(keys) - 1
+    for place in range(last, -1, -1) if reverse else range(last + 1):
+        insort_right(made, place, key=lambda each: keys[each])
     if reverse:
         made.reverse()
-    return made if keys is None else [item for _, item in made]
-
-
-def _first(entry: Any) -> Any:
-    return entry[0]
+    return made
 
 
 def cmp_to_key(mycmp: Any) -> Any:

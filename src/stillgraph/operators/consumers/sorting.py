@@ -16,7 +16,7 @@ from stillgraph.operators.elements import lists
 from stillgraph.operators.elements.picking import pick
 from stillgraph.operators.objects.changes import change, note_contents
 from stillgraph.operators.objects.comparisons import as_compared, has_generated_order, has_own_order
-from stillgraph.polyfills.ordered import in_order
+from stillgraph.polyfills.ordered import order_of
 from stillgraph.program.operations import sort_order, sort_rows
 from stillgraph.program.types import ListType, NumberType
 from stillgraph.trace.capture.session import Session, capturing
@@ -42,7 +42,7 @@ def sorted_(iterable: Any, *, key: Any = None, reverse: bool = False) -> list[An
         keys = items if key is None else [call(key, item) for item in items]
     kinds = _kinds(capture, keys)
     if any(map(has_own_order, kinds)):
-        return _in_own_order(capture, items, None if key is None else keys, reverse)
+        return _in_own_order(capture, items, keys, reverse)
     if of_any_length:
         keys = list_of(keys, as_compared) if any(map(has_generated_order, kinds)) else keys
         return _spread_in_order(capture, items, keys, reverse)
@@ -66,13 +66,17 @@ def _kinds(capture: Session, keys: list[Any]) -> set[type]:
     return {element.parts.type} if isinstance(element, Node) else set()
 
 
-def _in_own_order(capture: Session, items: list[Any], keys: list[Any] | None, reverse: Any) -> list[Any]:
+def _in_own_order(capture: Session, items: list[Any], keys: list[Any], reverse: Any) -> list[Any]:
     """A list in the order of keys of which a method of the user's says which is less."""
-    ordered: list[Any] = capture.conversion.convert(_IN_ORDER)(items, keys, reverse)
-    return ordered
+    order = capture.conversion.convert(_ORDER_OF)(keys, reverse)
+    if not order:
+        return []
+    if not lists.is_spread(items) and not have_structure(capture, items):
+        return [pick(capture, items, place) for place in order]
+    return lists.in_order(capture, items, as_spread(capture, order).columns[0])
 
 
-_IN_ORDER: Any = in_order
+_ORDER_OF: Any = order_of
 
 
 def _may_change(item: Any) -> bool:
