@@ -207,19 +207,40 @@ def insort_right(a: Any, x: Any, lo: Any = 0, hi: Any = None, *, key: Any = None
 
 # ---- sorted
 def order_of(keys: Any, reverse: Any) -> Any:
-    """The places of objects in the order of ``sorted``: as Python's for up to 64 of them, by insertion.
+    """The places of objects in the order of ``sorted``: as Python 3.12 does it for up to 64 of them.
+
+    Where the objects are in no one order (some are NaN, say), Python's order of more of them may be another one.
 
     Args:
         keys: objects whose class says which is less.
         reverse: whether the greatest comes first. Equal ones stay in their order.
     """
-    made: Any = []
     last = len(keys) - 1
-    for place in range(last, -1, -1) if reverse else range(last + 1):
-        insort_right(made, place, key=lambda each: keys[each])
+    places: Any = list(range(last, -1, -1) if reverse else range(last + 1))
+    made: Any = []
+    done = _run_in_front(keys, places)
+    for index in range(done):
+        made.append(places[index])
+    for index in range(done, len(places)):
+        insort_right(made, places[index], key=lambda place: keys[place])
     if reverse:
         made.reverse()
     return made
+
+
+def _run_in_front(keys: Any, places: Any) -> Any:
+    """How many of the first keys are in order; if each is less than the one before, they are turned round first."""
+    if len(places) < 2:
+        return len(places)
+    count = 2
+    if keys[places[1]] < keys[places[0]]:
+        while count < len(places) and keys[places[count]] < keys[places[count - 1]]:
+            count = count + 1
+        places[:count] = places[:count][::-1]
+        return count
+    while count < len(places) and not keys[places[count]] < keys[places[count - 1]]:
+        count = count + 1
+    return count
 
 
 def cmp_to_key(mycmp: Any) -> Any:
@@ -233,6 +254,20 @@ def cmp_to_key(mycmp: Any) -> Any:
 
         def __lt__(self, other: Any) -> Any:
             return mycmp(self.obj, other.obj) < 0
+
+        def __le__(self, other: Any) -> Any:
+            return mycmp(self.obj, other.obj) <= 0
+
+        def __gt__(self, other: Any) -> Any:
+            return mycmp(self.obj, other.obj) > 0
+
+        def __ge__(self, other: Any) -> Any:
+            return mycmp(self.obj, other.obj) >= 0
+
+        def __eq__(self, other: Any) -> Any:
+            return mycmp(self.obj, other.obj) == 0
+
+        __hash__ = None  # type: ignore[assignment]  # as Python's own
 
     return Compared
 
