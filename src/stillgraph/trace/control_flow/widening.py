@@ -50,7 +50,7 @@ from stillgraph.trace.control_flow.loop_state import (
 from stillgraph.trace.control_flow.spreads import only_if
 from stillgraph.trace.control_flow.tables import before_unset
 from stillgraph.trace.heap.exits import Exit
-from stillgraph.trace.heap.places import MISSING, AttributePlace
+from stillgraph.trace.heap.places import MISSING, AttributePlace, ContentsPlace
 from stillgraph.trace.values.containers import Parts, complex_parts, object_parts, split
 from stillgraph.trace.values.entries import Entry
 from stillgraph.trace.values.key_cover import ABSENT, alike, cover, is_keyed
@@ -135,7 +135,9 @@ def _unfix(joiner: Joiner, before: Any, after: Any, place: str) -> State:
     state = tree_of(before, mine)
     if not isinstance(before, _NO_OBJECTS):
         state = replace(state, kept=Kept(before, (), joiner.recorder))
-    if joiner.recorder.is_outer(before) or joiner.recorder.identities.is_told(before):
+    inside = isinstance(joiner.at, ContentsPlace) and place != str(joiner.at)
+    is_held = inside and not place.endswith("()")  # by a container, no column of ours, and other names may lead to it
+    if is_held or joiner.recorder.is_outer(before) or joiner.recorder.identities.is_told(before):
         state = telling_entry(state, place)
     return _widen_children(joiner, state, after, place)
 
