@@ -80,6 +80,12 @@ def instance_state(value: Any) -> Any:
     return {**{name: each for name, each in held.items() if each is not missing}, **(own or {})}
 
 
+def is_plainly_kept(value: Any) -> bool:
+    """Whether each attribute that an object keeps has a name of its own: no slot hides another, or an entry."""
+    names = slots(type(value))
+    return len({*names}) == len(names) and not {*names} & {*(own_attributes(value) or ())}
+
+
 def fill_instance(fresh: Any, state: Mapping[str, Any]) -> None:
     """Give an object attributes, past all that its class says of that: in its slots, or else in its ``__dict__``."""
     kind = type(fresh)

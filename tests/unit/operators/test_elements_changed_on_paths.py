@@ -115,7 +115,35 @@ def in_a_loop(x: Tensor) -> Any:
     return rows
 
 
+def by_its_own_name_while_the_list_grows(x: Tensor) -> Any:
+    row = [x[0].item(), 1]
+    rows = [row]
+    for _ in x[x > -2].tolist():
+        rows.append([2.0, 3])
+        row[0] = 9.0
+    return rows
+
+
+def an_object_by_its_own_name(x: Tensor) -> Any:
+    run = Run(x[0].item())
+    found = [run]
+    for _ in x[x > -2].tolist():
+        found.append(Run(2.0))
+        run.value = 9.0
+    return [each.value for each in found]
+
+
+def through_the_list_while_it_grows(x: Tensor) -> Any:
+    found = [Run(x[0].item())]
+    for value in x[x > -2].tolist():
+        found.append(Run(2.0))
+        found[0].value = value
+        found[-1].count += 1
+    return [(each.value, each.count) for each in found]
+
+
 FUNCTIONS = [
+    *(by_its_own_name_while_the_list_grows, an_object_by_its_own_name, through_the_list_while_it_grows),
     *(one_change, runs, runs_as_dicts, runs_as_objects, groups, of_tensors, by_another_name, longer_on_a_path),
     in_a_loop,
 ]
@@ -139,14 +167,35 @@ def changed_by_the_old_name(x: Tensor) -> Any:
     return rows
 
 
-def test_the_old_name_changes_nothing_behind_it() -> None:
-    assert refusal(changed_by_the_old_name, CALLS[0]).reason.code == "SG305"
+def changed_in_some_iterations(x: Tensor) -> Any:
+    run = Run(x[0].item())
+    found = [run]
+    for value in x[x > -2].tolist():
+        found.append(Run(2.0))
+        if value > 1:
+            run.value = 9.0
+    return found[0].value
 
 
-def test_it_is_right_where_the_graph_may_break() -> None:
-    static = sg.to_static(changed_by_the_old_name, backend="eager", full_graph=False)
+def of_several_kinds_and_longer(x: Tensor) -> Any:
+    rows = [[value, i] for i, value in enumerate(x[x > -4].tolist())]
+    rows[0].append(2.0)
+    return [row[1] for row in rows]
+
+
+REFUSED = {changed_by_the_old_name: "SG305", changed_in_some_iterations: "SG203", of_several_kinds_and_longer: "SG203"}
+
+
+@pytest.mark.parametrize("function", REFUSED)
+def test_what_the_list_would_not_have_is_refused(function: Callable[[Tensor], Any]) -> None:
+    assert refusal(function, CALLS[0]).reason.code == REFUSED[function]
+
+
+@pytest.mark.parametrize("function", REFUSED)
+def test_it_is_right_where_the_graph_may_break(function: Callable[[Tensor], Any]) -> None:
+    static = sg.to_static(function, backend="eager", full_graph=False)
     for x in CALLS:
-        assert_same(changed_by_the_old_name(x), static(x))
+        assert_same(function(x), static(x))
 
 
 def test_gradients_are_eagers() -> None:

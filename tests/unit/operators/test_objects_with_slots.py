@@ -164,3 +164,19 @@ def test_an_argument_is_read_and_changed() -> None:
         given = copy.deepcopy(eager)
         assert_same(changed(eager, x), static(given, x))
         assert_same((eager.value, eager.step), (given.value, given.step))
+
+
+class Hiding(Node):
+    """Has a slot that hides one of its base."""
+
+    __slots__ = ("value",)
+
+
+def test_a_slot_that_hides_another_is_not_lost() -> None:
+    def hidden(x: Tensor) -> Any:
+        made = Hiding(x[0], 1)
+        vars(Node)["value"].__set__(made, x[1])
+        return made
+
+    with pytest.raises(sg.CaptureError, match="SG306"):
+        sg.to_static(hidden, backend="eager", full_graph=True)(CALLS[0])

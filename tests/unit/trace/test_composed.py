@@ -79,13 +79,12 @@ def test_a_bound_of_several_elements_is_refused_as_by_eager() -> None:
         sg.to_static(cut_by_many, backend="eager")(X)
 
 
-@pytest.mark.skipif(not hasattr(F, "grouped_mm"), reason="torch has it by a private name alone; until 2.11 is dropped")
 def test_products_of_groups_in_any_type() -> None:
     def grouped(x: Tensor, weights: Tensor) -> Tensor:
         chosen = x.argmax(1) % 3
         ends = torch.bincount(chosen, minlength=3).cumsum(0).to(torch.int32)
         kept = x[chosen.argsort(stable=True)]
-        return F.grouped_mm(kept, weights, offs=ends) if x.sum() > 0 else kept @ weights[0]
+        return torch._grouped_mm(kept, weights, offs=ends) if x.sum() > 0 else kept @ weights[0]
 
     torch.manual_seed(0)
     weights = torch.randn(3, 16, 8)

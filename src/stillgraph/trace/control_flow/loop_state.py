@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from stillgraph.program.types import Type
-from stillgraph.trace.control_flow.joined.elements import View, as_left
+from stillgraph.trace.control_flow.joined.elements import View, as_left, refuse_changed
 from stillgraph.trace.control_flow.joined.leaves import DEAD, is_empty
 from stillgraph.trace.control_flow.joined.unjoined import is_stale
 from stillgraph.trace.graph.recorder import Recorder
@@ -236,6 +236,7 @@ def leaves_of(state: State, value: Any, view: View) -> list[tuple[Slot, Any]]:
         parts = like(state, parts) if isinstance(state, Tree) else parts
         if isinstance(state, Listed):
             carried = as_left(parts.children[len(state.begin) :], view)
+            refuse_changed(() if is_empty(state.entry) else state.entry, view)
             return [*zip(state.slots, columns(state.element, carried)), *kept]
         values = [never_read(parts, child) for child in parts.children]
         return [*(pair for child, v in zip(state.children, values) for pair in leaves_of(child, v, view)), *kept]

@@ -50,10 +50,10 @@ def as_spread(
         return value[0]
     try:
         element = structure_of(recorder, [*value, *more], is_older)
+        parts = lists.columns(element, value)
     except JoinFailure as failure:
-        raise refuse(failure.code, failure.message, location=here()) from failure
+        raise refuse(failure.code, failure.message, location=here(), hint=failure.hint) from failure
     types = lists.types(element)
-    parts = lists.columns(element, value)
     spread = StagedSpread(element, tuple(_column(recorder, part, type_) for part, type_ in zip(parts, types)))
     freeze_elements(recorder, spread, (value,), is_older=lambda kept: True)  # there is no path
     return spread

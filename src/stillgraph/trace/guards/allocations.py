@@ -18,7 +18,7 @@ from typing import Any
 import torch
 
 from stillgraph.core.identity_cache import weakly_cached
-from stillgraph.core.lookup import own_attributes, slots
+from stillgraph.core.lookup import is_plainly_kept, own_attributes, slots
 from stillgraph.core.parcel import Parcel
 from stillgraph.program.outputs import BOUND
 from stillgraph.trace.guards.argument_structure import is_constant
@@ -48,7 +48,7 @@ def is_plain_object(value: Any) -> bool:
         object.__new__(kind)
     except TypeError:  # it has a base written in C, with a state of its own
         return False
-    return True
+    return is_plainly_kept(value)
 
 
 def is_shared(value: Any, is_new: Any, seen: frozenset[int] = frozenset()) -> bool:

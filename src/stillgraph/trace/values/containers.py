@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch.utils import _pytree
 
-from stillgraph.core.lookup import fill_instance, held_by_function, instance_state, own_attributes
+from stillgraph.core.lookup import fill_instance, held_by_function, instance_state, is_plainly_kept, own_attributes
 from stillgraph.program.outputs import Keys
 from stillgraph.trace.fakes.symbolic import is_fake
 from stillgraph.trace.heap.exits import Exit
@@ -124,7 +124,7 @@ def _is_staged(value: Any) -> bool:
 
 def _split_instance(value: Any) -> Parts | None:
     state = instance_state(value)
-    if state is None or isinstance(value, type):
+    if state is None or isinstance(value, type) or not is_plainly_kept(value):
         return None
     return attribute_parts(type(value), state)
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from stillgraph.program.types import TableType, Type
-from stillgraph.trace.values.containers import parts_of
+from stillgraph.trace.values.containers import complex_parts, instance_parts, split
 from stillgraph.trace.values.lists import Element, Inner, Leaf, Node, Same, StagedSpread, leaf_types
 
 
@@ -22,8 +22,14 @@ def mutable_parts(element: Element, value: Any) -> Iterator[Any]:
     elif isinstance(element, Node):
         if not isinstance(value, tuple):
             yield value
-        for child, inner in zip(element.children, parts_of(value).children):
+        for child, inner in zip(element.children, _held(value)):
             yield from mutable_parts(child, inner)
+
+
+def _held(value: Any) -> tuple[Any, ...]:
+    """What is in an element whose structure has parts; nothing where that is out of date."""
+    parts = complex_parts(value) if type(value) is complex else split(value) or instance_parts(value)
+    return () if parts is None else tuple(parts.children)
 
 
 def inner_spreads(element: Element, value: Any) -> Iterator[StagedSpread]:
@@ -35,7 +41,7 @@ def inner_spreads(element: Element, value: Any) -> Iterator[StagedSpread]:
             elif is_mutable(child.element):
                 yield child
     elif isinstance(element, Node):
-        for child, inner in zip(element.children, parts_of(value).children):
+        for child, inner in zip(element.children, _held(value)):
             yield from inner_spreads(child, inner)
 
 

@@ -353,6 +353,8 @@ def _realigned(element: Element, mine: Element, given: Iterator[Any], first: Sta
         return [Alike(mine.value, first)]
     if isinstance(mine, Leaf) and isinstance(mine.type, TableType) and is_text(element):
         return [Entries(next(given), mine.type.entries)]
+    if isinstance(element, Inner) and isinstance(mine, Node):
+        raise JoinFailure("SG203", "a list in a list, of values of several kinds, becomes longer or shorter", _INSTEAD)
     if [*map(_is_text, leaf_types(element))] != [*map(_is_text, leaf_types(mine))]:
         raise JoinFailure("SG203", "what the lists in a list hold were known texts, and becomes others", _INSTEAD)
     if len(leaf_types(element)) != len(leaf_types(mine)) or _constants(element) != _constants(mine):

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from stillgraph.program.types import JoinFailure
-from stillgraph.trace.control_flow.joined.unjoined import is_leaf
+from stillgraph.trace.control_flow.joined.unjoined import is_leaf, is_stale
 from stillgraph.trace.graph.recorder import Recorder
 from stillgraph.trace.values.containers import Parts, object_parts
 from stillgraph.trace.values.list_contents import inner_spreads, is_mutable, kept_parts, mutable_parts
@@ -88,6 +88,41 @@ def _as_left(value: Any, view: View, above: tuple[int, ...]) -> Any:
     if same and all(map(operator.is_, before.children, children)):
         return value
     return after.rebuild(children)
+
+
+def refuse_changed(children: Sequence[Any], view: View) -> None:
+    """Refuse elements that a path changes by names of their own, where a list that it was given has copies of them.
+
+    What the path has changed through the list is out of date by these names, and not refused.
+
+    Args:
+        children: the elements, as they were before the path.
+        view: how the path sees a container.
+
+    Raises:
+        JoinFailure: it changes one.
+    """
+    queue, seen = [child for child in children if not is_leaf(child)], set[int]()
+    while queue:
+        value = queue.pop()
+        before = None if id(value) in seen or is_stale(value) else object_parts(value)
+        after = None if before is None else view(value)
+        seen.add(id(value))
+        if before is None or after is None or any(map(_is_outdated_part, after.children)):
+            continue
+        same = len(before.children) == len(after.children) and all(map(operator.is_, before.children, after.children))
+        if not same or before.context != after.context:
+            kind = type(value).__name__
+            message = f"a {kind} is changed by a name of its own, and is an element of a list of unknown length"
+            raise JoinFailure("SG203", message, _CHANGED_ELEMENT)
+        queue += (child for child in before.children if not is_leaf(child))
+
+
+_CHANGED_ELEMENT = "Change it through the list, by rows[i], or before the branch or loop."
+
+
+def _is_outdated_part(value: Any) -> bool:
+    return is_stale(value) or (type(value) is StagedSpread and value.is_outdated)
 
 
 def freeze_elements(
