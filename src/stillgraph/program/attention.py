@@ -199,6 +199,14 @@ def multi_head_in_parts(*args: Any, **kwargs: Any) -> Any:
     return _MULTI_HEAD_IN_PARTS(**_of_inference(args, kwargs))
 
 
+_MULTI_HEAD_ON_FAKES = multi_head_with(on_fakes)
+
+
+def multi_head_on_fakes(*args: Any, **kwargs: Any) -> Any:
+    """``multi_head_attention_forward`` with `on_fakes`, and without dropout."""
+    return _MULTI_HEAD_ON_FAKES(**_of_inference(args, kwargs))
+
+
 def contiguous_in_parts(*args: Any, **kwargs: Any) -> Tensor:
     """`in_parts` for a program whose tensors have no memory: its branches give what is alike."""
     return in_parts(*args, **kwargs, as_kernels=False)
@@ -232,7 +240,7 @@ def _of_inference(args: Sequence[Any], kwargs: dict[str, Any]) -> dict[str, Any]
 IN_PARTS: dict[Any, Callable[..., Any]] = {ATTENTION: in_parts, MULTI_HEAD: multi_head_in_parts}
 """By torch's function one that takes the same and gives the same but for dropout, and asks for no length."""
 
-ON_FAKES: dict[Any, Callable[..., Any]] = {ATTENTION: on_fakes, MULTI_HEAD: multi_head_with(on_fakes)}
+ON_FAKES: dict[Any, Callable[..., Any]] = {ATTENTION: on_fakes, MULTI_HEAD: multi_head_on_fakes}
 """By torch's function one that takes the same and gives something of the same shape, and asks for no length."""
 
 FOR_ONNX: dict[Any, Callable[..., Any]] = {ATTENTION: contiguous_in_parts, MULTI_HEAD: contiguous_multi_head}

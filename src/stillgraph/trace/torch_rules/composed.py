@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from stillgraph.trace.graph.recorder import Recorder
 
 
-_GROUPED_NAMES = ((torch, "_grouped_mm"), (torch.nn.functional, "grouped_mm"))
 _WHOLE = frozenset({torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8})
 
 
@@ -108,9 +107,6 @@ def _grouped_product(recorder: Recorder, func: Any, args: tuple[Any, ...], kwarg
     return recorder.bind(result, recorder.emit("call_function", func, args, kwargs))
 
 
-_GROUPED = [getattr(space, name) for space, name in _GROUPED_NAMES if hasattr(space, name)]
-
-
 def _attention(recorder: Recorder, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """``scaled_dot_product_attention``: with the kernel it is unknown how the result lies in memory."""
     result = recorder.record(func, args, kwargs)
@@ -196,7 +192,8 @@ def _number(recorder: Recorder, bound: Any) -> Any:
 
 HANDLERS: dict[Any, Callable[..., Any]] = {
     ATTENTION: _attention,
-    **dict.fromkeys(_GROUPED, _grouped_product),
+    torch._grouped_mm: _grouped_product,
+    **({torch.nn.functional.grouped_mm: _grouped_product} if hasattr(torch.nn.functional, "grouped_mm") else {}),
     **dict.fromkeys((torch.reshape, torch.Tensor.reshape, torch.Tensor.view), _reshaped),
     torch.nn.functional.one_hot: _one_hot,
     **dict.fromkeys((torch.unique, torch.unique_consecutive), _unique),

@@ -165,9 +165,14 @@ def _split_registered(value: Any) -> Parts | None:
 _INERT = (str, bytes, int, float, complex, type(None), type, ModuleType, CodeType, torch.dtype, torch.device)
 
 
+def element_parts(value: Any) -> Parts | None:
+    """The parts of an element of a list of unknown length; None where it has none, or is out of date."""
+    return complex_parts(value) if type(value) is complex else split(value) or instance_parts(value)
+
+
 def parts_of(value: Any) -> Parts:
     """Those of an element whose structure has parts."""
-    parts = complex_parts(value) if type(value) is complex else split(value) or instance_parts(value)
+    parts = element_parts(value)
     assert parts is not None
     return parts
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from stillgraph.program.types import TableType, Type
-from stillgraph.trace.values.containers import complex_parts, instance_parts, split
+from stillgraph.trace.values.containers import element_parts
 from stillgraph.trace.values.lists import Element, Inner, Leaf, Node, Same, StagedSpread, leaf_types
 
 
@@ -28,7 +28,7 @@ def mutable_parts(element: Element, value: Any) -> Iterator[Any]:
 
 def _held(value: Any) -> tuple[Any, ...]:
     """What is in an element whose structure has parts; nothing where that is out of date."""
-    parts = complex_parts(value) if type(value) is complex else split(value) or instance_parts(value)
+    parts = element_parts(value)
     return () if parts is None else tuple(parts.children)
 
 
