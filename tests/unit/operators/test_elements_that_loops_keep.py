@@ -183,3 +183,15 @@ def test_it_is_read() -> None:
     for x in CALLS:
         assert_same(read(x), static(x))
     assert static.cache_info().programs == 1
+
+
+def of_a_dict_from_before(x: Tensor, entry: dict[str, int]) -> list[dict[str, int]]:
+    found = []
+    if x.sum() > 0:
+        found.append(entry)
+    return found
+
+
+@pytest.mark.slow
+def test_a_copy_of_a_dict_that_the_collector_does_not_know_is_no_result() -> None:
+    assert refusal(of_a_dict_from_before, torch.ones(2), {"a": 1}).reason.code == "SG305"

@@ -161,13 +161,14 @@ def _check_numbers(packed: Packed) -> None:
 
 def _convert(exported: torch.export.ExportedProgram, made: _Model, path: Path) -> None:
     from stillgraph.deploy.onnx import onnx_control_flow as flow
-    from stillgraph.deploy.onnx import onnx_operators, onnx_recurrent
+    from stillgraph.deploy.onnx import onnx_operators, onnx_ranges, onnx_recurrent
     from stillgraph.deploy.onnx.onnx_decomposed import decomposed_once
     from stillgraph.deploy.onnx.onnx_exact import make_exact
     from stillgraph.deploy.onnx.onnx_types import compute_in_float32
 
     table = {
         **onnx_operators.TABLE,
+        **onnx_ranges.TABLE,
         **onnx_recurrent.TABLE,
         torch.ops.higher_order.cond: flow.cond,
         torch.ops.higher_order.while_loop: flow.while_loop,

@@ -82,6 +82,9 @@ def divided(left: Any, right: Any, rounding_mode: str | None = None) -> Any:
 
 def floor_divided(left: Any, right: Any) -> Any:
     """``torch.floor_divide``."""
+    if isinstance(left, int):
+        left = op.CastLike(op.Constant(value_int=left), right)
+        left.type, left.shape = right.type, ir.Shape([])
     return divided(left, right, "floor")
 
 

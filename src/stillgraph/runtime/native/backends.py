@@ -168,8 +168,28 @@ def _inductor(
     if _is_loop_on_cpu(graph_module, example_inputs):
         patches["cpp_wrapper"] = True
     patches |= given or {}
-    compiled: Any = compile_fx(graph_module, example_inputs, config_patches=patches)
+    checked = _decompositions()
+    compiled: Any = compile_fx(graph_module, example_inputs, config_patches=patches, decompositions=checked)
     return cast(Region, compiled)
+
+
+_INDEXED = ("index_select", "index_add", "index_copy")
+
+
+@functools.cache
+def _decompositions() -> dict[Any, Callable[..., Any]]:
+    """How Inductor writes operations by others, where it would take a negative index that PyTorch raises for."""
+    from torch._inductor.decomposition import decompositions as theirs
+
+    operations = [getattr(torch.ops.aten, name).default for name in _INDEXED]
+    return {**theirs, **{each: functools.partial(_checked, theirs[each]) for each in operations if each in theirs}}
+
+
+def _checked(theirs: Callable[..., Any], x: torch.Tensor, dim: int, index: torch.Tensor, *args: Any, **kw: Any) -> Any:
+    """What Inductor makes of an operation. A negative index is past the end, so that its kernels fail."""
+    if x.dim() > 0:
+        index = torch.where(index < 0, x.shape[dim], index)
+    return theirs(x, dim, index, *args, **kw)
 
 
 def _is_loop_on_cpu(graph_module: fx.GraphModule, example_inputs: list[Any]) -> bool:

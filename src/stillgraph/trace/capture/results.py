@@ -188,7 +188,9 @@ class Results:
 
     def _copies_outer(self, spread: StagedSpread) -> bool:
         """Whether some elements stand for containers from before the call, which others may hold too."""
-        return any(self.session.is_new(each) is False for each in self.session.identities.originals(spread))
+        session = self.session  # the collector does not know a dict of numbers or texts alone
+        originals = session.identities.originals(spread)
+        return any(session.is_new(each) is False or session.is_found(each) for each in originals)
 
     def _element(self, element: Element | None, count: Iterator[int]) -> Template:
         """The template of one element of a list of unknown length; its outputs are the columns of the list."""

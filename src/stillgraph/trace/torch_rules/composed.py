@@ -83,13 +83,20 @@ def _reshaped(recorder: Recorder, func: Any, args: tuple[Any, ...], kwargs: dict
     return recorder.bind(result, recorder.emit(*as_node(func, args, kwargs), kwargs))
 
 
-def _one_hot(recorder: Recorder, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """``one_hot`` into as many classes as a tensor says, which torch asks for the number."""
-    given = {**dict(zip(("tensor", "num_classes"), args)), **kwargs}
-    if isinstance(given.get("num_classes"), torch.Tensor):
+def _with_number(*names: str) -> Callable[..., Any]:
+    """A function that torch gives a number by a tensor, and asks it for that: the last of the first arguments."""
+
+    def handler(recorder: Recorder, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        given = {**dict(zip(names, args)), **kwargs}
+        number = given.get(names[-1])
+        if not isinstance(number, torch.Tensor) or len(_shape(number)) > 0 or number.dtype not in _WHOLE:
+            return recorder.record(func, args, kwargs)
         with recorder:
-            given["num_classes"] = given["num_classes"].item()
-    return recorder.record(func, (given.pop("tensor"),), given)
+            given[names[-1]] = number.item()
+        first = [given.pop(name) for name in names]
+        return recorder.record(func, (*first, *args[len(names) :]), given)
+
+    return handler
 
 
 def _grouped_product(recorder: Recorder, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -195,7 +202,9 @@ HANDLERS: dict[Any, Callable[..., Any]] = {
     torch._grouped_mm: _grouped_product,
     **({torch.nn.functional.grouped_mm: _grouped_product} if hasattr(torch.nn.functional, "grouped_mm") else {}),
     **dict.fromkeys((torch.reshape, torch.Tensor.reshape, torch.Tensor.view), _reshaped),
-    torch.nn.functional.one_hot: _one_hot,
+    torch.nn.functional.one_hot: _with_number("tensor", "num_classes"),
+    torch.narrow: _with_number("input", "dim", "start"),
+    torch.Tensor.narrow: _with_number("input", "dim", "start"),
     **dict.fromkeys((torch.unique, torch.unique_consecutive), _unique),
     **dict.fromkeys((torch.Tensor.unique, torch.Tensor.unique_consecutive), _unique),
     torch.cdist: _cdist,
