@@ -1,6 +1,6 @@
 """Operators that fail where PyTorch raises: for an index, start, length or count out of its range.
 
-ONNX counts a negative index from the end, cuts a slice at the ends, and makes an empty range of one that runs backwards.
+ONNX counts a negative index from the end, cuts a slice at its ends, and makes a range that runs backwards empty.
 """
 
 from __future__ import annotations

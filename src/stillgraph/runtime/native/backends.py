@@ -168,28 +168,29 @@ def _inductor(
     if _is_loop_on_cpu(graph_module, example_inputs):
         patches["cpp_wrapper"] = True
     patches |= given or {}
-    checked = _decompositions()
-    compiled: Any = compile_fx(graph_module, example_inputs, config_patches=patches, decompositions=checked)
+    _check_indices(graph_module)
+    compiled: Any = compile_fx(graph_module, example_inputs, config_patches=patches)
     return cast(Region, compiled)
 
 
-_INDEXED = ("index_select", "index_add", "index_copy")
+_INDEXED = frozenset({"index_select", "index_add", "index_add_", "index_copy", "index_copy_"})
+_PAST = torch.iinfo(torch.int32).max
 
 
-@functools.cache
-def _decompositions() -> dict[Any, Callable[..., Any]]:
-    """How Inductor writes operations by others, where it would take a negative index that PyTorch raises for."""
-    from torch._inductor.decomposition import decompositions as theirs
+def _check_indices(graph_module: fx.GraphModule) -> None:
+    """Let indices count from the front: Inductor takes a negative one for one from the end, where PyTorch raises.
 
-    operations = [getattr(torch.ops.aten, name).default for name in _INDEXED]
-    return {**theirs, **{each: functools.partial(_checked, theirs[each]) for each in operations if each in theirs}}
-
-
-def _checked(theirs: Callable[..., Any], x: torch.Tensor, dim: int, index: torch.Tensor, *args: Any, **kw: Any) -> Any:
-    """What Inductor makes of an operation. A negative index is past the end, so that its kernels fail."""
-    if x.dim() > 0:
-        index = torch.where(index < 0, x.shape[dim], index)
-    return theirs(x, dim, index, *args, **kw)
+    A negative one becomes one past every end, for which its kernels fail. In place.
+    """
+    for node in graph_module.graph.nodes:
+        name = node.target if isinstance(node.target, str) else getattr(node.target, "__name__", "")
+        if node.op not in ("call_method", "call_function") or name.partition(".")[0] not in _INDEXED:
+            continue
+        given = {**dict(zip(("input", "dim", "index"), node.args)), **node.kwargs}
+        with graph_module.graph.inserting_before(node):
+            negative = graph_module.graph.call_function(torch.lt, (given["index"], 0))
+            checked = graph_module.graph.call_function(torch.where, (negative, _PAST, given["index"]))
+        node.replace_input_with(given["index"], checked)
 
 
 def _is_loop_on_cpu(graph_module: fx.GraphModule, example_inputs: list[Any]) -> bool:
