@@ -29,6 +29,7 @@ from stillgraph.passes.numbers.kind_codes import tell_kinds
 from stillgraph.passes.numbers.mixed_numbers import check_mixed_numbers
 from stillgraph.passes.numbers.numbers import lower_numbers
 from stillgraph.passes.numbers.part_by_part import compare_part_by_part
+from stillgraph.passes.optimise.optimise import optimise, optimise_for_a_compiler
 from stillgraph.passes.regions.dead_code import drop_dead_code
 from stillgraph.passes.regions.operands import tidy_operands
 from stillgraph.passes.state.aliases import separate_aliases
@@ -65,6 +66,7 @@ WHOLE_GRAPH: tuple[Pass, ...] = (
     drop_dead_code,
     lower_numbers,
     drop_dead_code,
+    optimise,
     bound_loops,
     tidy_operands,
     refuse_asked_layouts,
@@ -73,6 +75,11 @@ WHOLE_GRAPH: tuple[Pass, ...] = (
     separate_aliases,
     settle_modes,
 )
+
+
+def for_a_compiler(passes: tuple[Pass, ...] = WHOLE_GRAPH) -> tuple[Pass, ...]:
+    """Passes for a program that is compiled as a whole."""
+    return tuple(optimise_for_a_compiler if each is optimise else each for each in passes)
 
 
 def run(program: Program, passes: tuple[Pass, ...] = WHOLE_GRAPH) -> Program:

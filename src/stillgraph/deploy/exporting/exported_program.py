@@ -78,7 +78,7 @@ def to_exported_program(
         ExportError: the program returns what one signature cannot express, or torch has no form for an operation.
     """
     program = one_structure(program)
-    lowered, checks = lower(program, returns_checks)
+    lowered, checks = lower(program, returns_checks, compiled=inferred_anew)
     lowered = write_out(lowered) if inferred_anew else lowered
     packed = pack(program, hide(lowered), args, kwargs or {}, checks)
     exported = export(packed.module, packed.examples, packed.dynamic, _dims(program, packed.signature))
@@ -112,14 +112,21 @@ def exported_entry(entry: Entry, *, inferred_anew: bool = False) -> Exported:
     )
 
 
-def lower(program: Program, returns_checks: bool) -> tuple[Program, tuple[Check, ...]]:
+def lower(program: Program, returns_checks: bool, *, compiled: bool = False) -> tuple[Program, tuple[Check, ...]]:
     """Apply the passes, and hand out what assertions find if that is wanted.
+
+    Args:
+        program: what to lower.
+        returns_checks: whether the file gives a truth value for each assertion.
+        compiled: whether a compiler makes code of the whole program.
 
     Raises:
         ExportError: a pass has no form for something in the program.
     """
     with doing("lowering the program"):
-        return hand_out_checks(pipeline.run(program, CHECKED)) if returns_checks else (pipeline.run(program), ())
+        passes = CHECKED if returns_checks else pipeline.WHOLE_GRAPH
+        lowered = pipeline.run(program, pipeline.for_a_compiler(passes) if compiled else passes)
+        return hand_out_checks(lowered) if returns_checks else (lowered, ())
 
 
 def _dims(program: Program, signature: Signature) -> list[tuple[Dim | None, ...]]:

@@ -76,6 +76,11 @@ def may_fail(node: fx.Node) -> str | None:
     return None if name in _NEVER or is_pointwise(name) else name
 
 
+def is_total(node: fx.Node) -> bool:
+    """Whether an operation raises for no values of its operands, as it stands."""
+    return may_fail(node) is None and not _needs_guard(node)
+
+
 def has_effect(node: fx.Node) -> bool:
     """Whether running an operation once more leaves a trace: it draws, or does what only its author knows."""
     return node.op in ("call_function", "call_method") and node.target is not COND and not (

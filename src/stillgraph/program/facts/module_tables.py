@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from types import MethodType
+from types import FunctionType, MethodType
 from typing import Any
 
 import torch
 
-from stillgraph.core.lookup import class_member, is_slot
+from stillgraph.core.lookup import class_member, is_slot, own_attributes
 
 MODULE_TABLES = ("_parameters", "_buffers", "_modules")
 HOOK_TABLES = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
@@ -46,7 +46,7 @@ def put_in_table(module: torch.nn.Module, table: str, name: str, value: Any) -> 
     own = module.__dict__
     for other in ("__dict__", *MODULE_TABLES):
         if other != table:
-            (own if other == "__dict__" else own[other]).pop(name, None)
+            (own if other == "__dict__" else own.get(other, {})).pop(name, None)
     (own if table == "__dict__" else own[table])[name] = value
 
 
@@ -59,6 +59,16 @@ def set_persistence(module: torch.nn.Module, name: str, value: Any) -> None:
     """Let ``state_dict`` have the buffer of this name, or not."""
     names = module.__dict__[NOT_PERSISTENT]
     (names.discard if value else names.add)(name)
+
+
+def is_behind_descriptor(target: Any, name: str) -> bool:
+    """Whether the class of an object has a property or a descriptor of Python's code by a name: to assign runs that.
+
+    What the object itself holds by the name is in its ``__dict__`` then, where the descriptor has put it.
+    """
+    member = class_member(type(target), name)
+    runs = isinstance(member, property) or isinstance(class_member(type(member), "__set__"), FunctionType)
+    return runs and isinstance(own_attributes(target), dict)
 
 
 def past_class(target: Any, special: str) -> Any:

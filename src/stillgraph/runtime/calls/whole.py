@@ -49,7 +49,7 @@ def compile_whole(program: Program, compile: Compile, native: Run) -> Run:
         _tell_of_native(program.name, "its results may share memory")
         return native
     try:
-        lowered = pipeline.run(telling).graph
+        lowered = pipeline.run(telling, pipeline.for_a_compiler()).graph
     except StillgraphError as error:
         _tell_of_native(program.name, str(error))
         return native

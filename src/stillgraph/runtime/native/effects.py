@@ -21,7 +21,7 @@ from stillgraph.program.effects import (
     SetPersistence,
     SetSlot,
 )
-from stillgraph.program.facts.module_tables import past_class, put_in_table, set_persistence
+from stillgraph.program.facts.module_tables import is_behind_descriptor, past_class, put_in_table, set_persistence
 from stillgraph.program.outputs import ABSENT, Template, may_be_absent
 from stillgraph.program.sources import Cell, Source
 from stillgraph.program.upcoming import advance
@@ -103,7 +103,10 @@ def delete(target: Any, name: str) -> None:
 
 
 def delete_past_class(target: Any, name: str) -> None:
-    """As `delete`, whatever the class's own ``__delattr__`` would do."""
+    """As `delete`, whatever the class's own ``__delattr__`` or a descriptor of it would do."""
+    if is_behind_descriptor(target, name):
+        target.__dict__.pop(name, None)
+        return
     with contextlib.suppress(AttributeError):
         past_class(target, "__delattr__")(target, name)
 

@@ -21,7 +21,7 @@ from stillgraph.program.effects import (
     SetPersistence,
     SetSlot,
 )
-from stillgraph.program.facts.module_tables import past_class
+from stillgraph.program.facts.module_tables import is_behind_descriptor, past_class
 from stillgraph.program.sources import Attribute, Cell, Global, Source, item_of
 from stillgraph.trace.capture.results import Results
 from stillgraph.trace.control_flow.joined.leaves import same_constant
@@ -186,10 +186,12 @@ class WrittenEffects:
         if isinstance(owner, Ahead):
             return Advance(target, self._results.template(owner.left_to_draw(after, self._capture.journal)))
         if after is MISSING:
-            return DeleteAttribute(target, name, self._goes_past(owner, "__delattr__"))
+            return DeleteAttribute(target, name, self._goes_past(owner, name, "__delattr__"))
         if isinstance(owner, torch.nn.Module) and self._finder.find(after) is None and makes_modules(after):
             raise refuse("SG308", f"{place} is made")
         value = self._results.attribute(after)
+        if is_behind_descriptor(owner, name):
+            return SetSlot(target, "__dict__", name, value)
         table = place.table
         if isinstance(owner, torch.nn.Module):
             own = type(owner).__setattr__ is not torch.nn.Module.__setattr__
@@ -199,9 +201,10 @@ class WrittenEffects:
             if own or hidden or table != (write.table or "__dict__"):
                 return SetSlot(target, str(table), name, value)
             return SetAttribute(target, name, value)
-        return SetAttribute(target, name, value, self._goes_past(owner, "__setattr__"))
+        return SetAttribute(target, name, value, self._goes_past(owner, name, "__setattr__"))
 
     @staticmethod
-    def _goes_past(owner: Any, special: str) -> bool:
-        """Whether a class has a ``__setattr__`` or ``__delattr__`` of its own, which ran during the capture."""
-        return class_member(type(owner), special) is not past_class(owner, special)
+    def _goes_past(owner: Any, name: str, special: str) -> bool:
+        """Whether a class has a ``__setattr__``, ``__delattr__`` or descriptor of its own, which ran in the capture."""
+        kind = type(owner)
+        return is_behind_descriptor(owner, name) or class_member(kind, special) is not past_class(owner, special)

@@ -19,6 +19,7 @@ from stillgraph.program.facts.module_tables import (
     MODULE_TABLES,
     NOT_PERSISTENT,
     entries,
+    is_behind_descriptor,
     past_class,
     put_in_table,
     set_persistence,
@@ -95,6 +96,8 @@ class AttributePlace(ReadPlace):
         """As if assigned, but past a ``__setattr__`` of the user's, which runs when the user's code asks for it."""
         if value is MISSING:
             self._remove()
+        elif is_behind_descriptor(self.target, self.name):
+            self.target.__dict__[self.name] = value
         elif isinstance(self.target, torch.nn.Module):
             held = entries(self.target, "_parameters")
             if self.name in held and info(value).parameters:
@@ -107,7 +110,9 @@ class AttributePlace(ReadPlace):
             past_class(self.target, "__setattr__")(self.target, self.name, value)
 
     def _remove(self) -> None:
-        if isinstance(self.target, torch.nn.Module):
+        if is_behind_descriptor(self.target, self.name):
+            self.target.__dict__.pop(self.name, None)
+        elif isinstance(self.target, torch.nn.Module):
             for table in tables_of(self.target):
                 table.pop(self.name, None)
         elif self._is_plain():
