@@ -42,6 +42,11 @@ def of_class(value: Any, name: str) -> Any:
     return None if class_member(kind, name) is None else type.__getattribute__(kind, name)
 
 
+def has_special(value: Any, name: str) -> bool:
+    """Whether the class of a value has something for an operator; None is something: Python calls it, and fails."""
+    return any(name in vars(base) for base in type(value).__mro__)
+
+
 def is_slot(member: Any, special: str) -> bool:
     """Whether what a class has as ``__setattr__``, say, is one written in C for just that, as ``object``'s is."""
     return isinstance(member, WrapperDescriptorType) and member.__name__ == special

@@ -20,6 +20,13 @@ def log_sigmoid(x: FLOAT) -> Any:
     return op.Neg(op.Softplus(op.Neg(x)))
 
 
+def isinf(x: FLOAT) -> Any:
+    """``torch.isinf``; torch's translation casts to single precision, where a large number of doubles is infinite."""
+    if not x.dtype.is_floating_point():
+        return op.Not(op.Equal(x, x))
+    return op.Equal(op.Abs(x), op.CastLike(op.Constant(value_float=float("inf")), x))
+
+
 def median(x: FLOAT) -> Any:
     """The lower median of all elements; NaN where there is one."""
     flat = op.Reshape(x, op.Constant(value_ints=[-1]))
@@ -261,6 +268,7 @@ TABLE: dict[Any, Any] = {
     torch.ops.aten.scalar_tensor.default: scalar_tensor,
     torch.ops.aten.full.default: full,
     torch.ops.aten.log_sigmoid.default: log_sigmoid,
+    torch.ops.aten.isinf.default: isinf,
     torch.ops.aten.matmul.default: matmul,
     torch.ops.aten.mv.default: matmul,
     torch.ops.aten.median.default: median,

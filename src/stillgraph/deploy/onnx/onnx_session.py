@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from stillgraph.core.diagnostics import LoadError, load_error
+from stillgraph.core.diagnostics import LoadError, load_error, refuse
 from stillgraph.deploy.description.description import check_version
 from stillgraph.deploy.exporting.loaded import LoadedProgram
 from stillgraph.deploy.exporting.torch_export import summary
@@ -104,8 +105,20 @@ def _made(value: Any) -> torch.Tensor:
 
 
 def run_onnx(path: Path, given: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-    """Run an ONNX file once: all its outputs."""
-    return OnnxSession(path, path.read_bytes()).run(given)
+    """Run an ONNX file once: all its outputs.
+
+    Raises:
+        ExportError: onnxruntime has no implementation of one of its operators for the dtypes there.
+    """
+    try:
+        session = OnnxSession(path, path.read_bytes())
+    except Exception as error:  # onnxruntime's own, which have no class in common but this
+        missing = re.search(r"find an implementation for (\w+)", str(error))
+        if missing is None:
+            raise
+        message = f"onnxruntime has no {missing[1]} for the dtype that it is given here"
+        raise refuse("SG402", message, hint="Compute it in float32 (a Python float is float64).") from error
+    return session.run(given)
 
 
 def load_onnx(path: Path) -> LoadedProgram:

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from stillgraph.core.lookup import of_class
+from stillgraph.core.lookup import class_member, of_class
 from stillgraph.operators import dispatch
 from stillgraph.operators.conditions.methods import method_of
 from stillgraph.operators.dispatch import call
@@ -44,6 +44,9 @@ def asked(value: Any, name: str, *args: Any) -> Any:
         TypeError: it is not of the kind that Python asks for.
         ValueError: it is negative, and a length.
     """
+    method = class_member(type(value), name)
+    if isinstance(method, (staticmethod, classmethod)):
+        return accepted(name, type(value).__name__, call(method.__get__(value, type(value)), *args))
     return accepted(name, type(value).__name__, call(of_class(value, name), value, *args))
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from stillgraph.core.lookup import of_class
+from stillgraph.core.lookup import has_special
 from stillgraph.operators.conditions.one_element import require_one_element
 from stillgraph.operators.dispatch import asked
 from stillgraph.operators.elements import lists
@@ -75,9 +75,9 @@ def _tensor_truth(session: Session, value: torch.Tensor) -> Any:
 
 
 def _object_truth(session: Session, value: Any) -> Any:
-    if of_class(value, "__bool__") is not None:
+    if has_special(value, "__bool__"):
         return asked(value, "__bool__")
-    return True if of_class(value, "__len__") is None else truth(session, asked(value, "__len__"))
+    return truth(session, asked(value, "__len__")) if has_special(value, "__len__") else True
 
 
 def truth_number(session: Session, value: Any) -> Any:

@@ -6,6 +6,7 @@ call that comes by it, with the values of that call; or it is refused before any
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import gc
 import io
@@ -129,6 +130,17 @@ def _refused(capture: Session, function: Any, args: tuple[Any, ...], kwargs: dic
     raise refuse("SG305", what, location=here(), hint=_OUTSIDE)
 
 
+def _enters(capture: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A manager that is entered without a ``with`` of its own, by a stack or another manager: its end is not seen."""
+    given = (*([function.__self__] if isinstance(function, MethodType) else []), *args, *kwargs.values())
+    manager = given[-1] if given else None
+    if not isinstance(manager, (warnings.catch_warnings, contextlib._RedirectStream)):
+        return NOT_AN_ACT
+    kind = type(manager).__name__
+    hint = f"Enter it by a with statement of its own: with {kind}(…):"
+    raise refuse("SG305", f"{kind} is entered by other code than a with statement", location=here(), hint=hint)
+
+
 def _concerns_others(capture: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> NoReturn:
     raise refused(function)
 
@@ -197,6 +209,8 @@ ACTS: dict[Any, Act] = {
     **_all(_configures, [logging.basicConfig, logging.disable, logging.captureWarnings]),
     warnings.warn: _warns,
     **_all(_filters, [warnings.simplefilter, warnings.filterwarnings, warnings.resetwarnings]),
+    **_all(_enters, [warnings.catch_warnings.__enter__, contextlib._RedirectStream.__enter__]),
+    contextlib.ExitStack.enter_context: _enters,
     **_all(_opens, [open, io.open, _PATH.open]),
     **_all(_refused, _named(os, "open", "popen", "kill", "killpg", "putenv", "unsetenv", "chdir", "umask", "fork")),
     **_all(_refused, _named(os, *(f"exec{kind}" for kind in ("l", "le", "lp", "lpe", "v", "ve", "vp", "vpe")))),

@@ -145,6 +145,16 @@ def _on_float(function: Any) -> Lowering:
     return lower
 
 
+def _to_whole(function: Any) -> Lowering:
+    """``math.floor`` or ``math.ceil``: a whole number stays what it is, and no float holds all of them."""
+    of_float = _on_float(function)
+
+    def lower(emit: Emit, kind: type, operands: list[Operand]) -> Any:
+        return tensor_of(emit, operands[0], int) if operands[0][0] in _WHOLE else of_float(emit, kind, operands)
+
+    return lower
+
+
 def _test_float(function: Any) -> Lowering:
     def lower(emit: Emit, kind: type, operands: list[Operand]) -> Any:
         return emit(function, tensor_of(emit, operands[0], float), kind=bool)
@@ -169,11 +179,34 @@ def _round(emit: Emit, kind: type, operands: list[Operand]) -> Any:
     digits = operands[1][1]
     if not isinstance(digits, int):
         return None
+    if operands[0][0] in _WHOLE:
+        return _round_whole(emit, tensor_of(emit, operands[0], int), -digits)
     if kind is float and 0 < digits <= _EXACT_POWERS:
         return _round_to(emit, value, digits)
     return cast(emit, (float, emit(torch.round, value, decimals=digits, kind=float)), kind)
 
 
+def _round_whole(emit: Emit, value: Any, zeros: int) -> Any:
+    """A whole number to so many zeros at its end: halves go to the even one, and no float is on the way."""
+    if zeros <= 0:
+        return value
+    if zeros > _MOST_ZEROS:
+        return None
+
+    def on(function: Any, *operands: Any, kind: type = int) -> Any:
+        return emit(function, *operands, kind=kind)
+
+    unit = 10**zeros
+    below = on(torch.floor_divide, value, unit)
+    rest = on(torch.sub, value, on(torch.mul, below, unit))
+    is_odd = on(torch.ne, on(torch.remainder, below, 2), 0, kind=bool)
+    is_half = on(torch.eq, rest, unit // 2, kind=bool)
+    goes_up = on(torch.gt, rest, unit // 2, kind=bool)
+    goes_up = on(torch.logical_or, goes_up, on(torch.logical_and, is_half, is_odd, kind=bool), kind=bool)
+    return on(torch.mul, on(torch.add, below, on("to", goes_up, torch.int64)), unit)
+
+
+_MOST_ZEROS = 18  # a number of 64 bits has one digit more
 _EXACT_POWERS = 22  # of ten, as floats
 _SPLITS = 2.0**27 + 1
 _WHOLE_FLOATS = 2.0**52  # from there on, floats are whole
@@ -218,7 +251,8 @@ def _round_to(emit: Emit, value: Any, digits: int) -> Any:
 
 def _is_integer(emit: Emit, kind: type, operands: list[Operand]) -> Any:
     value = tensor_of(emit, operands[0], float)
-    return emit(torch.eq, value, emit(torch.floor, value, kind=float), kind=bool)
+    is_whole = emit(torch.eq, value, emit(torch.floor, value, kind=float), kind=bool)
+    return emit(torch.logical_and, is_whole, emit(torch.isfinite, value, kind=bool), kind=bool)
 
 
 LOWERINGS: dict[Any, Lowering] = {
@@ -256,8 +290,8 @@ LOWERINGS: dict[Any, Lowering] = {
     float: _convert,
     operator.index: _convert,
     math.trunc: _convert,
-    math.floor: _on_float(torch.floor),
-    math.ceil: _on_float(torch.ceil),
+    math.floor: _to_whole(torch.floor),
+    math.ceil: _to_whole(torch.ceil),
     max: _extreme(torch.maximum, torch.gt),
     min: _extreme(torch.minimum, torch.lt),
     round: _round,

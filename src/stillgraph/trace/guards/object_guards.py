@@ -25,7 +25,7 @@ from stillgraph.core.lookup import (
     slots,
 )
 from stillgraph.core.parcel import Parcel
-from stillgraph.program.facts.module_tables import HOOK_TABLES, MODULE_TABLES
+from stillgraph.program.facts.module_tables import HOOK_TABLES, MODULE_TABLES, table_of
 from stillgraph.program.guards import (
     ConstantGuard,
     FunctionGuard,
@@ -229,6 +229,10 @@ class ObjectGuards(ContainerGuards):
         names = [name for name in class_attributes(type(value)) if name in read or name in self.names.attributes]
         given = [n for n in names if ("attribute", id(value), n) in self.inputs]
         shadowed = tuple(name for name in names if name not in state and name not in given)
+        if isinstance(value, torch.nn.Module):  # Python finds what is in a table last
+            entries = itertools.chain(*(state[table] for table in MODULE_TABLES))
+            found = dict.fromkeys(name for name in entries if name in also or self._reads(value, name))
+            shadowed += tuple(name for name in found if name not in state)
         if shadowed:
             self.missing.setdefault(Attribute(source, "__dict__"), {}).update(dict.fromkeys(shadowed))
 
@@ -349,6 +353,8 @@ def _spaces(value: Any) -> list[Any] | None:
 
 def has_attribute(value: Any, name: str) -> bool:
     """Whether an object has an attribute; a getter of the user's is there, whatever it does, and nothing is called."""
+    if isinstance(value, torch.nn.Module) and table_of(value, name) is not None:
+        return True
     try:
         found = inspect.getattr_static(value, name, _NOTHING)
         if isinstance(found, (property, functools.cached_property)) or _is_asked_in_python(type(value)):
