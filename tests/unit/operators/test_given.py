@@ -108,3 +108,39 @@ def test_an_object_from_outside() -> None:
             return x * value.rate, str(error)
 
     agree(counted, P)
+
+
+class NoTruth:
+    __bool__ = None
+
+
+class NoLength:
+    __len__ = None
+
+
+class OfTheClass:
+    """Its methods are bound in other ways."""
+
+    __bool__ = staticmethod(lambda: False)
+
+    @classmethod
+    def __len__(cls) -> int:
+        return 2
+
+
+@pytest.mark.parametrize("kind", [NoTruth, NoLength, OfTheClass])
+def test_truth_by_what_is_no_method(kind: type) -> None:
+    def function(x: Tensor) -> Any:
+        found = []
+        for ask in (bool, lambda v: not v, lambda v: 1 if v else 2, lambda v: any([v])):
+            try:
+                found.append(ask(kind()))
+            except TypeError as error:
+                found.append(str(error))
+        return x, found
+
+    agree(function, P, N)
+
+
+def test_lengths_of_the_class() -> None:
+    agree(lambda x: x + len(OfTheClass()), P, N)

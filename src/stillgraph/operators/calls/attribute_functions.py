@@ -125,6 +125,14 @@ def all_attributes(function: Callable[..., Any]) -> Callable[..., Any]:
             show_own(capture, target)
             if isinstance(target, torch.nn.Module):
                 require_known(capture, target)
-        return function(*args)
+        return function(*map(_of_pythons_type, args))
 
     return asked
+
+
+def _of_pythons_type(target: Any) -> Any:
+    """A number or text as one that is known: it has the same attributes."""
+    if isinstance(target, StagedText):
+        return ""
+    kinds = kinds_of(target) if isinstance(target, StagedNumber) else ()
+    return next(iter(kinds))() if len(kinds) == 1 else target

@@ -59,6 +59,8 @@ def unpack(value: Any, before: int, after: int | None = None) -> Any:
 
 def _as_tuple(value: Any, before: int, after: int | None) -> tuple[Any, ...]:
     """The values for the elements of a target, where they are one or others by the path: on each one as many."""
+    if not (hasattr(type(value), "__iter__") or hasattr(type(value), "__getitem__")):
+        [] = value  # Python's own error: that of a star has another text
     elements = (*value,)
     if after is None and len(elements) > before:
         raise ValueError(f"too many values to unpack (expected {before})")

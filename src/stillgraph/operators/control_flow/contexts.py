@@ -5,10 +5,11 @@ from __future__ import annotations
 import contextlib
 import functools
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from types import FunctionType, TracebackType
 from typing import Any
 
+import numpy
 from torch.autograd.graph import save_on_cpu, saved_tensors_hooks
 
 from stillgraph.core.diagnostics import refuse
@@ -51,8 +52,19 @@ def context(manager: Any) -> Any:
         return _saved_tensors(manager)
     if isinstance(manager, contextlib._RedirectStream):
         raise refuse("SG305", "what the program prints cannot be redirected from within", location=here())
+    if isinstance(manager, numpy.errstate) and not _LENIENT.issuperset(_reactions(manager)):
+        message = "numpy.errstate asks for more than warnings of what numpy computes, and a program computes it"
+        raise refuse("SG305", message, location=here(), hint="Look for inf and nan in the result.")
     before_entering(capture, manager)
     return _Noted(manager, capture, capture.handlers.watching) if sees_exceptions(manager) else manager
+
+
+_LENIENT = frozenset({None, "ignore", "warn"})
+
+
+def _reactions(manager: numpy.errstate) -> Iterator[Any]:
+    """What is to be done at each kind of floating-point error; None where it is what is done already."""
+    return (getattr(manager, f"_{name}", None) for name in ("all", "divide", "over", "under", "invalid"))
 
 
 def _saved_tensors(manager: saved_tensors_hooks) -> IdleHooks:

@@ -54,8 +54,7 @@ def _order(node: fx.Node, fakes: Fakes) -> None:
         return call(node, target, args, value, **kwargs)
 
     with node.graph.inserting_before(node):
-        columns = [_column(node, emit, fakes, column) for column in _columns(node, keys)]
-        order = in_order(emit, fakes, columns, reverse)
+        order = order_of_known(node, emit, fakes, keys, reverse)
     for user in list(node.users):
         with user.graph.inserting_before(user):
             place = call(user, torch.full, ((), arguments(user)[1]), fakes.scalar(int), dtype=torch.int64)
@@ -64,6 +63,12 @@ def _order(node: fx.Node, fakes: Fakes) -> None:
         user.replace_all_uses_with(index)
         user.graph.erase_node(user)
     node.graph.erase_node(node)
+
+
+def order_of_known(node: fx.Node, emit: Emit, fakes: Fakes, keys: Sequence[Any], reverse: bool) -> fx.Node:
+    """The indices in order of keys of which it is known how many there are: numbers, tensors of one element, tuples."""
+    columns = [_column(node, emit, fakes, column) for column in _columns(node, keys)]
+    return in_order(emit, fakes, columns, reverse)
 
 
 def in_order(emit: Emit, fakes: Fakes, columns: Sequence[fx.Node], reverse: bool) -> fx.Node:

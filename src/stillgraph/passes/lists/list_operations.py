@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import fx
 
-from stillgraph.passes.kernels.sorting import in_order
+from stillgraph.passes.kernels.sorting import in_order, order_of_known
 from stillgraph.passes.lists.list_lowering import Lowering
 from stillgraph.passes.numbers.indexing import GET
 from stillgraph.passes.regions.values import value_of
@@ -151,6 +151,8 @@ def _repeated(it: Lowering) -> fx.Node:
 
 def _sorted(it: Lowering) -> fx.Node:
     keys, reverse = it.args
+    if not isinstance(keys, fx.Node):
+        return order_of_known(it.node, it.emit, it.fakes, keys, reverse)
     if it.row.shape and any(size != 1 for size in it.row.shape):
         raise it.refuse("a list of tensors of several elements is sorted")
     column = it.emit("reshape", keys, (-1,), value=it.fakes.tensor((value_of(keys).shape[0],), it.row.dtype))
