@@ -122,7 +122,8 @@ def block(draw: Draw, kind: tuple[str, ...], depth: int, most: int) -> list[str]
         elif shape == "times":
             lines += ["for j in range(p + 1):", *indented(block(draw, kind, depth + 1, 3))]
         else:
-            lines += ["for {r} in {m}:".format(**drawn), *indented(block(draw, kind, depth + 1, 2))]
+            ends = "if len({m}) > 12: break".format(**drawn)  # a loop over what it makes longer has no end else
+            lines += ["for {r} in {m}:".format(**drawn), *indented([ends, *block(draw, kind, depth + 1, 2)])]
     return lines
 
 

@@ -153,6 +153,12 @@ def invariant_in_an_inner_loop(x: Tensor, w: Tensor) -> Tensor:
     return x
 
 
+def table_in_a_loop(x: Tensor, w: Tensor) -> Tensor:
+    while x.sum() < 100:
+        x = x + torch.sin(torch.arange(3.0) / 10).abs() + w.max()
+    return x
+
+
 def may_fail_in_a_loop(x: Tensor, n: Tensor) -> Tensor:
     total = x.sum()
     while total < 100:
@@ -174,6 +180,11 @@ def test_what_a_loop_does_not_change_is_computed_before_it() -> None:
     assert {"sin", "max"} <= set(names(made))
     made = changed("invariants", lowered(invariant_in_an_inner_loop, X, W), (X, W), (X * 100, W))
     assert not {"cos", "tan", "abs"} & set(names(made, Loop))
+
+
+def test_a_table_of_constants_is_computed_before_a_loop() -> None:
+    made = changed("invariants", lowered(table_in_a_loop, X, W), (X, W), (X * 100, W))
+    assert not {"sin", "truediv", "abs"} & set(names(made, Loop))
 
 
 def test_what_may_fail_or_is_written_to_stays_in_the_loop() -> None:
@@ -229,7 +240,8 @@ def test_draws_are_not_shared() -> None:
 
 # ---- all of them
 @pytest.mark.parametrize("sample", SAMPLES.values(), ids=SAMPLES)
-def test_programs_mean_the_same(sample: object) -> None:
+def test_programs_mean_the_same(sample: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STILLGRAPH_OPTIMISE", "all")
     program, _ = sample.capture()  # type: ignore[attr-defined]
     for passes in (optimise, optimise_for_a_compiler):
         made = pipeline.run(program, (*BEFORE, passes, *AFTER))
@@ -248,3 +260,5 @@ def test_the_variable_chooses_passes(monkeypatch: pytest.MonkeyPatch) -> None:
         assert chosen("loops,arms") == ["arms"]
     monkeypatch.setenv("STILLGRAPH_OPTIMISE", "none")
     assert count(optimise(lowered(equal_arms, X, W)), Branch) == 1
+    monkeypatch.setenv("STILLGRAPH_OPTIMISE", "all")
+    assert count(optimise(lowered(equal_arms, X, W)), Branch) == 0

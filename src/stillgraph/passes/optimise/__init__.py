@@ -1,4 +1,5 @@
 """The optimiser: passes that make a lowered program of tensors smaller or faster and keep its results bit for bit.
 
-They know branches, loops and purity, and one module says what they weigh. They know no format and no backend.
+Gives passes over branches, loops and what they compute, and the cost model.
+It may use the other rooms; none of them may import it.
 """

@@ -44,16 +44,26 @@ def move_out_of_loops(program: Program) -> Program:
 
 def _move_out(loop: Loop) -> None:
     for place, region in enumerate(loop.regions):
+        outer = dict(zip(placeholders(region)[len(loop.entries) :], loop.operands, strict=True))
         for node in list(region.graph.nodes):
-            invariant = dict(zip(placeholders(region)[len(loop.entries) :], loop.operands, strict=True))
-            if not is_movable(node) or not all(each in invariant for each in node.all_input_nodes):
+            if not is_movable(node) or not all(each in outer or _is_constant(each) for each in node.all_input_nodes):
                 continue
             if not node.all_input_nodes:
                 continue  # a constant costs nothing where it stands
             with loop.module.graph.inserting_before(loop.node):
-                outer = loop.module.graph.node_copy(node, invariant.__getitem__)
-            node.replace_all_uses_with(loop.add_operand(outer)[place])
+                for each in node.all_input_nodes:
+                    if each not in outer:
+                        outer[each] = loop.module.graph.node_copy(each)
+                moved = loop.module.graph.node_copy(node, outer.__getitem__)
+            inner = loop.add_operand(moved)[place]
+            outer[inner] = moved
+            node.replace_all_uses_with(inner)
             region.graph.erase_node(node)
+
+
+def _is_constant(node: fx.Node) -> bool:
+    """Whether an operation makes the same tensor each time, of nothing."""
+    return is_movable(node) and not node.all_input_nodes
 
 
 def drop_unused_carries(program: Program) -> Program:

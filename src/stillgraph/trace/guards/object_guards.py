@@ -229,10 +229,6 @@ class ObjectGuards(ContainerGuards):
         names = [name for name in class_attributes(type(value)) if name in read or name in self.names.attributes]
         given = [n for n in names if ("attribute", id(value), n) in self.inputs]
         shadowed = tuple(name for name in names if name not in state and name not in given)
-        if isinstance(value, torch.nn.Module):  # Python finds what is in a table last
-            entries = itertools.chain(*(state[table] for table in MODULE_TABLES))
-            found = dict.fromkeys(name for name in entries if name in also or self._reads(value, name))
-            shadowed += tuple(name for name in found if name not in state)
         if shadowed:
             self.missing.setdefault(Attribute(source, "__dict__"), {}).update(dict.fromkeys(shadowed))
 
