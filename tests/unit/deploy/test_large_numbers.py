@@ -45,7 +45,8 @@ def test_files_give_pythons_numbers(
 
 
 def test_an_operator_that_onnxruntime_lacks_is_refused_by_name(tmp_path: Path) -> None:
-    with pytest.raises(sg.ExportError, match="onnxruntime has no Atan"):
+    with pytest.raises(sg.ExportError, match="onnxruntime has no Atan") as refused:
         sg.save(
             lambda x: math.atan2(x.item(), 2.0), tmp_path / "f.onnx", args=(torch.tensor(1.0, dtype=torch.float64),)
         )
+    assert refused.value.reason.code == "SG402"

@@ -92,9 +92,15 @@ def diagonal(x: Tensor, n: Tensor) -> Tensor:
     return torch.eye(int(n))
 
 
+def without_dimensions(x: Tensor, n: Tensor) -> tuple[Tensor, ...]:
+    total, index = x.sum(), n.reshape(1)
+    one = torch.ones(())
+    return total.index_add(0, index, one), total.index_copy(0, index, one), total.index_fill(0, index, 2.0)
+
+
 QUICK = [gathered, narrowed, counted]
 MORE = [embedded, selected, scattered, added, copied, filled, one_hot, loss, narrowed_by_a_tensor, of_a_length]
-MORE += [counted_from, divided, rolled, smallest, diagonal]
+MORE += [counted_from, divided, rolled, smallest, diagonal, without_dimensions]
 
 
 def outcome(function: Callable[..., Any], n: int) -> Any:

@@ -15,7 +15,7 @@ from stillgraph.passes.regions.regions import Branch, Loop, all_regions, control
 from stillgraph.program.facts.writes import name_of
 from stillgraph.program.program import Program
 from stillgraph.program.verify import verify
-from tests.unit.passes.captured import SAMPLES, run
+from tests.unit.passes.captured import SAMPLES, Sample, run
 
 X, W, N = torch.tensor([1.0, 2.0, 5.0]), torch.tensor([0.5, 0.25]), torch.tensor(3)
 LOWERING = tuple(each for each in pipeline.WHOLE_GRAPH if each is not optimise)
@@ -240,14 +240,14 @@ def test_draws_are_not_shared() -> None:
 
 # ---- all of them
 @pytest.mark.parametrize("sample", SAMPLES.values(), ids=SAMPLES)
-def test_programs_mean_the_same(sample: object, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_programs_mean_the_same(sample: Sample, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STILLGRAPH_OPTIMISE", "all")
-    program, _ = sample.capture()  # type: ignore[attr-defined]
+    program, _ = sample.capture()
     for passes in (optimise, optimise_for_a_compiler):
         made = pipeline.run(program, (*BEFORE, passes, *AFTER))
         verify(made)
-        for call in sample.calls:  # type: ignore[attr-defined]
-            receiver = (sample.fresh(),) if sample.name == "Stateful" else ()  # type: ignore[attr-defined]
+        for call in sample.calls:
+            receiver = (sample.fresh(),) if sample.name == "Stateful" else ()
             plain = pipeline.run(program, LOWERING)
             assert run_all(made, (*receiver, *call)) == run_all(plain, (*receiver, *call))
 

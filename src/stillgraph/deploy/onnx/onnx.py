@@ -30,7 +30,16 @@ from stillgraph.deploy.onnx import onnx_checks
 from stillgraph.deploy.onnx import onnx_naming as naming
 from stillgraph.deploy.onnx.onnx_checksum import BLANK, KEY, of_weights_beside, seal
 from stillgraph.deploy.onnx.onnx_doubles import spell_out_numbers
-from stillgraph.deploy.onnx.onnx_session import CHECKS, DIMENSIONS, PROGRAM, STATE, VERSION, WRITTEN, run_onnx
+from stillgraph.deploy.onnx.onnx_session import (
+    CHECKS,
+    DIMENSIONS,
+    PROGRAM,
+    STATE,
+    VERSION,
+    WRITTEN,
+    require_runnable,
+    run_onnx,
+)
 from stillgraph.deploy.onnx.onnx_state import Written, state_as_arguments
 from stillgraph.passes.exceptions.gating import gate_outputs
 from stillgraph.passes.kernels.attention import write_out_attention
@@ -133,6 +142,7 @@ def write_onnx(entry: Entry, path: Path, wishes: Wishes = DEFAULT) -> None:
     made = _Model(program, packed, written, dims, describe(entry, packed), wishes)
     _check_names(made)
     _convert(exported, made, path)
+    require_runnable(path)
     places = {each.name: each.place for each in written}
 
     def check(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:

@@ -105,20 +105,24 @@ def _made(value: Any) -> torch.Tensor:
 
 
 def run_onnx(path: Path, given: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-    """Run an ONNX file once: all its outputs.
+    """Run an ONNX file once: all its outputs."""
+    return OnnxSession(path, path.read_bytes()).run(given)
+
+
+def require_runnable(path: Path) -> None:
+    """See that onnxruntime has what a file asks for.
 
     Raises:
-        ExportError: onnxruntime has no implementation of one of its operators for the dtypes there.
+        ExportError: it has no implementation of one of the operators for the dtypes there.
     """
     try:
-        session = OnnxSession(path, path.read_bytes())
+        OnnxSession(path, path.read_bytes())
     except Exception as error:  # onnxruntime's own, which have no class in common but this
         missing = re.search(r"find an implementation for (\w+)", str(error))
         if missing is None:
-            raise
+            return  # the file is run next, and what it raises is told beside what the program gives
         message = f"onnxruntime has no {missing[1]} for the dtype that it is given here"
         raise refuse("SG402", message, hint="Compute it in float32 (a Python float is float64).") from error
-    return session.run(given)
 
 
 def load_onnx(path: Path) -> LoadedProgram:
