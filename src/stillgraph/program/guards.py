@@ -138,13 +138,17 @@ class MembersGuard:
 
 @dataclass(frozen=True)
 class MissingGuard:
-    """None of the names is a key of a namespace: what they stand for is found elsewhere, or nowhere."""
+    """None of the names is a key of a namespace: what they stand for is found elsewhere, or nowhere.
+
+    ``hiding`` are names that a module's tables have (its buffers, say): an entry of its ``__dict__`` would hide those.
+    """
 
     source: Source
     names: tuple[str, ...]
+    hiding: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        return f"{self.source} lacks {', '.join(self.names)}"
+        return f"{self.source} lacks {', '.join(self.names + self.hiding)}"
 
 
 @dataclass(frozen=True)

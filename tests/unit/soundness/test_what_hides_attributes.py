@@ -15,6 +15,34 @@ from tests.unit.trace.agreement import agree_fresh
 X = torch.tensor([3.0, 1.0, 2.0])
 
 
+class Tables(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("scale", torch.ones(3))
+        self.shift = nn.Parameter(torch.ones(3))
+        self.linear = nn.Linear(3, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.linear(x * self.scale) + self.shift + getattr(self, "extra", 0)
+
+
+OTHERS = {"scale": X * 5, "shift": X * 7, "linear": lambda v: v * 100, "extra": 5}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_an_entry_of_a_modules_dict_hides_that_of_a_table(name: str) -> None:
+    eager, static = Tables(), Tables()
+    static.load_state_dict(eager.state_dict())
+    call = sg.to_static(static, backend="eager")
+    for module in (eager, static):
+        module(X)
+        module.__dict__[name] = OTHERS[name]
+    assert torch.equal(call(X), eager(X))
+    for module in (eager, static):
+        del module.__dict__[name]
+    assert torch.equal(call(X), eager(X))
+
+
 class Forwarding(nn.Module):
     """As wrappers of models have it: what it lacks, the module inside may have."""
 

@@ -35,6 +35,8 @@ def settled(capture: Session, function: Any, args: tuple[Any, ...], kwargs: Keyw
         known = type(function).__call__ is torch.nn.Module.__call__ and not takes_hooks_with_keywords(function)
         return kwargs if known and settled(capture, function.forward, args, kwargs) is not None else None
     if isinstance(function, MethodType):
+        if isinstance(function.__self__, torch.nn.Module) and function.__func__ is torch.nn.Module.__call__:
+            return settled(capture, function.__self__, args, kwargs)
         return settled(capture, function.__func__, (function.__self__, *args), kwargs)
     if not isinstance(function, FunctionType):
         return None

@@ -29,6 +29,8 @@ def truth(session: Session, value: Any) -> Any:
     Raises:
         RuntimeError: as eager PyTorch, for a tensor that has not exactly one element.
     """
+    if type(value) is bool:
+        return value
     if isinstance(value, StagedArray):
         require_one_element(session, value, bool)
     value = tensor_of(value)

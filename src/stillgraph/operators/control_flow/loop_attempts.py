@@ -49,6 +49,10 @@ class Context:
 
     def checkpoint(self) -> Checkpoint:
         """A point to which the capture can go back."""
+        with self.session.executed.paused():
+            return self._checkpoint()
+
+    def _checkpoint(self) -> Checkpoint:
         journal = self.session.journal
         mark = journal.mark
         for place in (*self.keeps, *self.drops):

@@ -289,7 +289,8 @@ def in_(item: Any, container: Any) -> Any:
         raise refuse("SG211", message, location=here())
     if isinstance(container, torch.Tensor) or (isinstance(container, StagedArray) and not container.scalar):
         return truth_number(capture, _in_tensor(item, container))
-    parts = (item, *container) if isinstance(container, (list, tuple)) else ()
+    sequence = (item, *container) if isinstance(container, (list, tuple)) else ()
+    parts = [each for each in sequence if type(each) is not str]
     if _holds_staged(parts) or any(map(capture.identities.is_another, parts)):
         return _in_sequence(capture, item, container)
     if isinstance(item, Staged) and isinstance(container, (str, bytes)):

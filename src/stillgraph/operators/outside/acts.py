@@ -244,9 +244,15 @@ _SUMMARIES = ("torch.utils.tensorboard.writer", "SummaryWriter.")
 
 def act_of(function: Any) -> Act | None:
     """How a call of a function reaches outside, if it does."""
-    capture, inner = session(), _inner(function)
-    if capture is not None and concerns_others(function, capture.elsewhere):
-        return _concerns_others
+    capture = session()
+    if capture is None:
+        return _act_of(function)
+    with capture.executed.paused():
+        return _concerns_others if concerns_others(function, capture.elsewhere) else _act_of(function)
+
+
+def _act_of(function: Any) -> Act | None:
+    inner = _inner(function)
     found = _look_up(inner)
     if found is not None or not isinstance(function, (FunctionType, MethodType, BuiltinMethodType)):
         return found

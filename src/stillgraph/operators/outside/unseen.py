@@ -69,7 +69,8 @@ def with_each(capture: Session, function: Any, args: Any, kwargs: Any) -> tuple[
 def _with_each_held(capture: Session, again: Any, code: FunctionType, handed: Any) -> tuple[Any] | None:
     """As `with_each`, for values that attributes, variables and the contents of containers hold."""
     places = ((place, held, v) for place, held in places_within(handed) for v in _parts(place, held))
-    found = next((each for each in places if _is_uncertain(capture, each[-1])), None)
+    with capture.executed.paused():
+        found = next((each for each in places if _is_uncertain(capture, each[-1])), None)
     if found is None:
         return None
     place, held, uncertain = found

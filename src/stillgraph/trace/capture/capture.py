@@ -25,10 +25,12 @@ from stillgraph.trace.fakes.shape_environment import is_loaded, load_shapes
 from stillgraph.trace.fakes.symbolic import without_dispatch_modes
 from stillgraph.trace.guards.inputs import Dims
 from stillgraph.trace.guards.knowledge import Knowledge
+from stillgraph.trace.heap.births import without_full_collections
 
 _MAX_ATTEMPTS = 64
 
 
+@without_full_collections()
 @without_lasting_conclusions()
 @without_dispatch_modes()
 def capture(

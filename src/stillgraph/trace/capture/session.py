@@ -46,7 +46,7 @@ from stillgraph.trace.effects.made_modules import MadeModules
 from stillgraph.trace.effects.rehearsal import rehearsal
 from stillgraph.trace.effects.settling import Settling, callbacks_of_autograd
 from stillgraph.trace.fakes import node_naming
-from stillgraph.trace.graph.current import current
+from stillgraph.trace.graph.current import CURRENT, current
 from stillgraph.trace.guards.knowledge import Knowledge
 from stillgraph.trace.heap.exits import Exit
 from stillgraph.trace.heap.places import Place
@@ -386,7 +386,7 @@ _CHECK_BEFORE = "Raise it before the with block, or make the manager a class wit
 
 def session() -> Session | None:
     """The capture going on in this thread, if there is one."""
-    recorder = current()
+    recorder = CURRENT.get()  # asked by each operator, so without another call
     return recorder if isinstance(recorder, Session) else None
 
 

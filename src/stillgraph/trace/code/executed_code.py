@@ -10,6 +10,7 @@ import os
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from types import CodeType, FrameType, ModuleType
 from typing import Any
@@ -43,6 +44,21 @@ class _Looking:
 
     before: Any
     frames: list[tuple[FrameType, Any]]
+
+
+class _Paused:
+    """A pause of the noting; a class, for contexts of generators make calls of their own, which are noted."""
+
+    __slots__ = ("_code", "_watching")
+
+    def __init__(self, code: ExecutedCode) -> None:
+        self._code = code
+
+    def __enter__(self) -> None:
+        self._watching = self._code.pause()
+
+    def __exit__(self, *error: object) -> None:
+        self._code.resume(self._watching)
 
 
 class ExecutedCode:
@@ -121,14 +137,9 @@ class ExecutedCode:
             self._watching = True
             sys.setprofile(self._noting)
 
-    @contextlib.contextmanager
-    def paused(self) -> Iterator[None]:
+    def paused(self) -> AbstractContextManager[object]:
         """In the body nothing is noted: what runs there is at the capture's service, whatever it calls."""
-        watching = self.pause()
-        try:
-            yield
-        finally:
-            self.resume(watching)
+        return _Paused(self)
 
     def noted(self, error: BaseException) -> BaseException:
         """An error that is about to be raised in code which is not rewritten: `require_none_refused` remembers it."""

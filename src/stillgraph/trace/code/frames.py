@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import dis
 import linecache
 import sys
 from collections.abc import Callable, Generator, Iterable, Iterator, Set
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from types import CodeType, FrameType, FunctionType, TracebackType
 from typing import Any
@@ -258,15 +260,22 @@ class Locator:
 
     Attributes:
         beginning: the function that is captured: it stands for what is done before or after its lines.
+        quietly: gives a context in which what runs is not noted as code that the capture runs.
     """
 
-    def __init__(self, beginning: Location | None = None) -> None:
+    def __init__(
+        self,
+        beginning: Location | None = None,
+        quietly: Callable[[], AbstractContextManager[object]] = contextlib.nullcontext,
+    ) -> None:
         self.beginning = beginning
+        self._quietly = quietly
         self._known: dict[tuple[tuple[int, int, str], ...], tuple[Location, tuple[CodeType, ...]]] = {}  # by id
 
     def here(self, frame: FrameType | None = None) -> Location | None:
         """The user's line and columns that a frame is at, or are being run, with those that have called it."""
-        return self._located(_running(frame))
+        with self._quietly():
+            return self._located(_running(frame))
 
     def raised_at(self, error: BaseException) -> Location | None:
         """The user's line that raised an error which has just been caught, with those that had called it."""

@@ -20,12 +20,12 @@ from stillgraph.trace.values.arrays.trials import keep_unwritten
 if TYPE_CHECKING:
     from stillgraph.trace.graph.recorder import Recorder
 
-_CURRENT: ContextVar[Recorder | None] = ContextVar("stillgraph_recorder", default=None)
+CURRENT: ContextVar[Recorder | None] = ContextVar("stillgraph_recorder", default=None)
 
 
 def current() -> Recorder | None:
     """The recorder of the capture going on in this thread, if there is one."""
-    return _CURRENT.get()
+    return CURRENT.get()
 
 
 @keep_unwritten.defined
@@ -38,7 +38,7 @@ def _keep_unwritten(tensors: Sequence[torch.Tensor]) -> None:
 @contextlib.contextmanager
 def active(recorder: Recorder) -> Iterator[None]:
     """Record what is called in the body."""
-    token = _CURRENT.set(recorder)
+    token = CURRENT.set(recorder)
     try:
         recorder.device = default_device()
         recorder.dispatch_modes = len(torch_modes.dispatch_modes())
@@ -48,7 +48,7 @@ def active(recorder: Recorder) -> Iterator[None]:
             yield
     finally:
         recorder.ended = True
-        _CURRENT.reset(token)
+        CURRENT.reset(token)
 
 
 def can_step_out(recorder: Recorder) -> bool:
@@ -60,13 +60,13 @@ def can_step_out(recorder: Recorder) -> bool:
 @contextlib.contextmanager
 def stepping_out(recorder: Recorder) -> Iterator[None]:
     """In the body, nothing is recorded nor noted: what is called there is called for real."""
-    token, watching = _CURRENT.set(None), recorder.executed.pause()
+    token, watching = CURRENT.set(None), recorder.executed.pause()
     try:
         with _without(recorder):
             yield
     finally:
         recorder.executed.resume(watching)
-        _CURRENT.reset(token)
+        CURRENT.reset(token)
 
 
 @contextlib.contextmanager

@@ -96,7 +96,8 @@ class Recorder(PlainAnswers):
         self.emitted = 0  # operations, those of dropped regions included
         self.failed: Failed | None = None
         self.unknown: dict[int, tuple[Any, Location | None]] = {}  # containers of unknown length: since where
-        self.locator = Locator()
+        self.executed = ExecutedCode()
+        self.locator = Locator(quietly=self.executed.paused)
         self.stale: dict[int, tuple[Any, str]] = {}  # containers that called code may have changed, and its name
         self.grown: dict[int, StagedSpread] = {}  # by a list from before the capture: what stands for all it held
         self.gradients: dict[int, tuple[torch.Tensor, Any]] = {}  # what ``.grad`` holds, by the fake tensor
@@ -115,7 +116,6 @@ class Recorder(PlainAnswers):
         self.for_calls = True  # whether the program is to be called, not to become a file
         self.random: RandomStates | None = None  # told of generators that the code makes
         self._demanded = demanded
-        self.executed = ExecutedCode()
         self.ended = False  # whether the capture is over
 
     @contextlib.contextmanager

@@ -65,6 +65,7 @@ class Collector(abc.ABC):
     guards: dict[Any, Guard] = field(default_factory=dict)
     members: dict[Source, dict[str, Any]] = field(default_factory=dict)
     missing: dict[Source, dict[str, None]] = field(default_factory=dict)
+    hiding: dict[Source, tuple[str, ...]] = field(default_factory=dict)
     names: Names = field(default_factory=Names)
     asked: dict[int, dict[str, None]] = field(default_factory=dict)
     opened: dict[Source, Any] = field(default_factory=dict)  # guarded by `told`, as arguments are

@@ -132,8 +132,15 @@ def _is_one(name: str) -> Callable[[Knowledge, Any], None]:
 
 def _convert(knowledge: Knowledge, what: tuple[set[CodeType], set[str]]) -> None:
     codes, names = what
+    if codes and knowledge.convert:  # one more function after another would be an attempt for each
+        _convert_libraries(knowledge, None)
     knowledge.convert |= {each for code in codes for each in _with_inner(code)}
     knowledge.watch |= names
+
+
+def _convert_libraries(knowledge: Knowledge, _: None) -> None:
+    knowledge.convert_libraries = True
+    knowledge.tries = True  # of their many ``try`` statements, one is met in the end: it would be another attempt
 
 
 def _use_distributions(knowledge: Knowledge, _: None) -> None:
@@ -181,7 +188,7 @@ def _write_elsewhere(knowledge: Knowledge, objects: dict[int, Any]) -> None:
 _LESSONS: Mapping[str, Callable[[Knowledge, Any], None]] = MappingProxyType(
     {
         "convert": _convert,
-        "convert_libraries": _is_so("convert_libraries"),
+        "convert_libraries": _convert_libraries,
         "follow_methods": _is_so("follow_methods"),
         "list": _list_grows,
         "keep": _keep_list,

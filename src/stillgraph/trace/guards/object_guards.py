@@ -164,11 +164,15 @@ class ObjectGuards(ContainerGuards):
             read = called or name in self.names.attributes or (id(module), name) in self.relied
             if read and name not in _ALWAYS_READ and ("attribute", id(module), name) not in self.inputs:
                 self._value(Slot(source, "__dict__", name), value, ("attribute", id(module), name))
+        hidden: list[str] = []
         for table_name in MODULE_TABLES:
             for name, value in module.__dict__[table_name].items():
                 read = name in self.names.attributes | in_torch or (id(module), name) in self.relied
                 read = read or (self.listed and value is None)  # an entry left out
                 self._entry(module, Slot(source, table_name, name), value, read)
+                hidden += [name] if read and name not in module.__dict__ else []
+        if hidden:
+            self.hiding[Attribute(source, "__dict__")] = tuple(hidden)
         self._shadowed(module, source, {"forward", *in_torch})
         own = itertools.chain(module.__dict__, *(module.__dict__[table] for table in MODULE_TABLES))
         self._unhidden(module, (name for name in own if self._reads(module, name)))

@@ -116,7 +116,8 @@ class WorldGuards(ObjectGuards):
         for guard in self.reads.environment.guards():
             self.guards[EnvironmentGuard, guard.name] = guard
         spaces = [MembersGuard(source, tuple(names.items())) for source, names in self.members.items()]
-        lacking = [MissingGuard(source, tuple(names)) for source, names in self.missing.items()]
+        spare = [MissingGuard(source, (), names) for source, names in self.hiding.items() if source not in self.missing]
+        lacking = [MissingGuard(s, tuple(n), self.hiding.get(s, ())) for s, n in self.missing.items()] + spare
         apart = [ApartGuard(tuple(self._compared.values()))] if len(self._compared) > 1 else []
         return [*self.guards.values(), *spaces, *lacking, *apart, *self._aliasing()]
 

@@ -99,6 +99,28 @@ class Births:
 
 
 @contextlib.contextmanager
+def without_full_collections() -> Iterator[None]:
+    """In the body, Python's collector leaves old objects alone.
+
+    A capture makes so many objects that last that the collector would walk through all of the process every few
+    seconds. What is garbage meanwhile is found later.
+    """
+    young, middle, old = before = gc.get_threshold()
+    if old >= _NEVER:  # another capture is going on around this one, or in another thread
+        yield
+        return
+    gc.set_threshold(young, middle, _NEVER)
+    try:
+        yield
+    finally:
+        if gc.get_threshold() == (young, middle, _NEVER):
+            gc.set_threshold(*before)
+
+
+_NEVER = 2**30
+
+
+@contextlib.contextmanager
 def _young() -> Iterator[list[Any]]:
     """All young objects but tuples; the list is empty behind the body, for it may be in a cycle."""
     is_other, found = functools.partial(operator.is_not, tuple), list[Any]()

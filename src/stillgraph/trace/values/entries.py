@@ -226,13 +226,17 @@ def container_of(value: Any) -> Any:
 _VIEWS: Any = (type({}.keys()), type({}.values()), type({}.items()))
 
 
+_CONSTANTS = frozenset({str, int, float, bool, type(None), bytes})
+
+
 def holds_unknown(value: Any) -> bool:
     """Whether a value is, or has in it, a dict or set of which only the run knows all keys."""
     if container_of(value) is not None:
         return True
     if isinstance(value, (list, tuple, collections.deque)):
-        return any(map(holds_unknown, value))
-    return isinstance(value, dict) and any(map(holds_unknown, value.values()))
+        return any(holds_unknown(each) for each in value if type(each) not in _CONSTANTS)
+    held = value.values() if isinstance(value, dict) else ()
+    return any(holds_unknown(each) for each in held if type(each) not in _CONSTANTS)
 
 
 def length(container: Any) -> Any:

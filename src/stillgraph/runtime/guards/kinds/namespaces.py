@@ -39,7 +39,7 @@ class OfMissingNames(Kind[MissingGuard]):
     """Names stand for nothing in a namespace."""
 
     def miss(self, guard: MissingGuard, writer: FunctionWriter) -> str:
-        value, names = writer.read(guard.source), guard.names
+        value, names = writer.read(guard.source), guard.names + guard.hiding
         if len(names) == 1:
             return f"{names[0]!r} in {value}"
         if len(names) > _MANY:
@@ -47,7 +47,7 @@ class OfMissingNames(Kind[MissingGuard]):
         return f"not {value}.keys().isdisjoint({writer.constant(names)})"
 
     def why(self, guard: MissingGuard, read: Read) -> str | None:
-        made = next((name for name in guard.names if name in read(guard.source)), None)
+        made = next((name for name in guard.names + guard.hiding if name in read(guard.source)), None)
         return None if made is None else f"{guard.source} should lack {made!r}, but has it"
 
 
