@@ -218,8 +218,9 @@ def places(
         cell = contents(frame.slots[slot])
         if isinstance(cell, CellType):
             keeps.append(CellPlace(cell, frame.name(slot)))
-    needed = frozenset().union(*(flow.needed.get(index, frozenset()) for index in behind))
-    lowest = flow.lowest(nodes)
+    with capturing().executed.paused():
+        needed = frozenset().union(*(flow.needed.get(index, frozenset()) for index in behind))
+        lowest = flow.lowest(nodes)
     for number, cell in enumerate(frame.stack):
         value = contents(cell)
         if type(value) is Parcel and lowest <= number < frame.depth and number in needed and not is_opaque(value.value):

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from stillgraph.bytecode.interpreter.branches import fork, stopped
-from stillgraph.bytecode.interpreter.regions import give_out, leave, structure_at
+from stillgraph.bytecode.interpreter.regions import give_out, leave, prepared
 from stillgraph.bytecode.machine import running
 from stillgraph.bytecode.machine.frame import NOWHERE, Frame, Stops
 from stillgraph.bytecode.machine.iteration import advanced
@@ -94,19 +94,14 @@ def _steps(frame: Frame, stops: Stops, level: int, started: bool = False) -> Any
         each = instructions[index]
         place = index
         try:
-            if frame.segment is not None:
-                frame.segment.before(frame, index)
-            capture = session()
-            if capture is not None:
-                capture.watch.passed(frame.code, each.positions)
-                structure = structure_at(frame, index, started)
-                if structure is not None:
-                    started = False
-                    run_whole, place = structure
-                    done, found = run_whole(frame, index, stops)
-                    if done:
-                        return found
-                    continue
+            structure = prepared(frame, index, started)
+            if structure is not None:
+                started = False
+                run_whole, place = structure
+                done, found = run_whole(frame, index, stops)
+                if done:
+                    return found
+                continue
             started = False
             handler = HANDLERS.get(each.name)
             if handler is not None:

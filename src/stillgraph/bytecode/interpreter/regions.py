@@ -20,12 +20,26 @@ from stillgraph.operators.containers.sequences import StagedEntries
 from stillgraph.operators.control_flow.generators import Delegated, Produced
 from stillgraph.operators.control_flow.loop_attempts import Context
 from stillgraph.operators.control_flow.loops import capture_for
-from stillgraph.trace.capture.session import capturing
+from stillgraph.trace.capture.session import capturing, session
 from stillgraph.trace.control_flow.staging import continue_
 from stillgraph.trace.heap.exits import Exit, Return
 from stillgraph.trace.heap.places import MISSING, Variable
 
 Structure = Callable[[Frame, int, Stops], tuple[bool, "Exit | None"]]
+
+
+def prepared(frame: Frame, index: int, started: bool) -> tuple[Structure, int] | None:
+    """What is done before an instruction, none of which is the user's; the structure that begins there, if one does."""
+    capture = session()
+    if capture is None:
+        if frame.segment is not None:
+            frame.segment.before(frame, index)
+        return None
+    with capture.executed.paused():
+        if frame.segment is not None:
+            frame.segment.before(frame, index)
+        capture.watch.passed(frame.code, frame.prepared.decoded.instructions[index].positions)
+        return structure_at(frame, index, started)
 
 
 def structure_at(frame: Frame, index: int, started: bool = False) -> tuple[Structure, int] | None:

@@ -8,18 +8,45 @@ import torch
 
 from stillgraph.bytecode.code.decode import Instruction
 from stillgraph.bytecode.machine.frame import Frame
+from stillgraph.bytecode.machine.parcels import is_bound
 from stillgraph.bytecode.machine.table import MOVES
 from stillgraph.bytecode.segments import instructions
 from stillgraph.bytecode.segments.breaks import Learned
 from stillgraph.bytecode.segments.leaving import may_be_from_before
 from stillgraph.bytecode.segments.lifetimes import may_end_unseen, while_there_is
 from stillgraph.bytecode.segments.needs_python import CALLS
+from stillgraph.bytecode.segments.showing import meet
 from stillgraph.bytecode.segments.whys import why_of
 from stillgraph.core.files import is_users
-from stillgraph.trace.capture.session import capturing
+from stillgraph.trace.capture.session import capturing, session
+from stillgraph.trace.code.thread_objects import is_for_threads
+from stillgraph.trace.sources.kinds_of_objects import is_machinery
+from stillgraph.trace.values.numbers import Staged
 
 if TYPE_CHECKING:
     from stillgraph.bytecode.segments.segments import Segment
+
+
+def note_met(frame: Frame, each: Instruction) -> None:
+    """Note an object from outside that an instruction has got hold of."""
+    if each.name in instructions.MEETING:
+        value = frame.peek(2 if each.name == "LOAD_METHOD" else 1)
+        meet(value)
+        _note_unlooked_for(value)
+    elif each.name == "BINARY_SUBSCR":
+        meet(frame.peek())
+
+
+def _note_unlooked_for(value: Any) -> None:
+    """Note an object that a capture does not look for: a logger, one of torch's, a semaphore."""
+    capture = session()
+    if capture is None:
+        return
+    if is_bound(value):
+        value = value.__self__
+    is_waited_for = is_for_threads(type(value)) and capture.elsewhere.was_there(value)
+    if is_waited_for or (is_machinery(type(value)) and not isinstance(value, Staged)):
+        capture.met[id(value)] = value
 
 
 def note_made(segment: Segment, frame: Frame, index: int, each: Instruction) -> None:

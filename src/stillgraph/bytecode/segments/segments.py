@@ -6,6 +6,7 @@ instruction, and another capture goes on behind it. Where that is, one learns: `
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import weakref
 from collections.abc import Callable, Iterator
@@ -14,7 +15,7 @@ from types import CellType, CodeType
 from typing import Any
 
 from stillgraph.bytecode.machine.frame import Frame
-from stillgraph.bytecode.machine.parcels import is_bound, open_rest, read
+from stillgraph.bytecode.machine.parcels import open_rest, read
 from stillgraph.bytecode.machine.table import MOVES, taken
 from stillgraph.bytecode.segments import instructions
 from stillgraph.bytecode.segments.breaks import Breaks, Ended, EndedAnyway, Learned, Region, Unreachable, place_of
@@ -28,13 +29,12 @@ from stillgraph.bytecode.segments.leaving import (
 from stillgraph.bytecode.segments.lifetimes import Watching
 from stillgraph.bytecode.segments.needs_python import CALLS, is_let_go, let_go, why_python
 from stillgraph.bytecode.segments.opening import open_moved, open_operands
-from stillgraph.bytecode.segments.origins import note_made
+from stillgraph.bytecode.segments.origins import note_made, note_met
 from stillgraph.bytecode.segments.showing import (
     NAMING,
     SHOWING,
     look,
     look_into,
-    meet,
     name_read,
     note_name,
     note_operands,
@@ -46,10 +46,7 @@ from stillgraph.core.diagnostics import CaptureError
 from stillgraph.core.parcel import Parcel
 from stillgraph.core.rewritten import Holder
 from stillgraph.trace.capture.session import Session, capturing, session
-from stillgraph.trace.code.thread_objects import is_for_threads
-from stillgraph.trace.sources.kinds_of_objects import is_machinery
 from stillgraph.trace.values.callables import contents
-from stillgraph.trace.values.numbers import Staged
 
 
 @dataclass(eq=False)
@@ -264,12 +261,14 @@ class Segment(Holder):
             Learned: in the next attempt, Python carries out the instruction.
         """
         self.require_none_refused()
+        capture = session()
+        with contextlib.nullcontext() if capture is None else capture.executed.paused():
+            self._note_made(frame, index)
+
+    def _note_made(self, frame: Frame, index: int) -> None:
         self._settle_doubt()
         each = frame.prepared.decoded.instructions[index]
-        if each.name in instructions.MEETING:
-            self._meet(frame.peek(2 if each.name == "LOAD_METHOD" else 1))
-        elif each.name == "BINARY_SUBSCR":
-            meet(frame.peek())
+        note_met(frame, each)
         note_made(self, frame, index, each)
 
     def require_none_refused(self) -> None:
@@ -281,18 +280,6 @@ class Segment(Holder):
     def has_made(self, value: Any) -> bool:
         """Whether an instruction of the segment has given an object."""
         return id(value) in self.made
-
-    def _meet(self, value: Any) -> None:
-        """Note an object from outside that a capture does not look for: a logger, one of torch's, a semaphore."""
-        capture = session()
-        meet(value)
-        if capture is None:
-            return
-        if is_bound(value):
-            value = value.__self__
-        is_waited_for = is_for_threads(type(value)) and capture.elsewhere.was_there(value)
-        if is_waited_for or (is_machinery(type(value)) and not isinstance(value, Staged)):
-            capture.met[id(value)] = value
 
     def end(self, frame: Frame, index: int, why: Why) -> None:
         """End the segment at an instruction, or find out how the next attempt can.

@@ -81,10 +81,13 @@ def capture(
             # What code that is not rewritten sets there ends with the attempt: it could not be undone without a token.
             with attempt.session.depth.raised():
                 program = copy_context().run(attempt.run, name, call)
+            if knowledge.promote_written():
+                continue
             if lessons is not None:
                 lessons.update(knowledge.of_code())
             return program
         except Restart as restart:
+            knowledge.promote_written()
             knowledge.learn(restart)
             let_go(restart, of_all=True)
         except InitialisingCall as error:
@@ -92,7 +95,7 @@ def capture(
         except BaseException as error:  # the user's own, too: what the function raises whatever its tensors hold
             if unwinds(error) or isinstance(error, StateLostError):
                 raise
-            if knowledge.assume_less():
+            if knowledge.promote_written() or knowledge.assume_less():
                 let_go(error)
                 continue  # any error may come of what code that is not rewritten does with such numbers
             arrays = knowledge.arrays

@@ -163,7 +163,7 @@ class Session(BothSides):
         plain_before = is_number(before) and not isinstance(before, StagedNumber)
         known = source in self.knowledge.promote or source in self.knowledge.keep
         if plain_before and is_number(value) and not known:
-            raise Restart("promote", source)
+            self.knowledge.find_written(source)
 
     def list_grows(self, target: list[Any], value: Any) -> None:
         """A list from before the call that gets one more element becomes an input of unknown length."""

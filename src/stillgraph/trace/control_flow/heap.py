@@ -14,6 +14,7 @@ from stillgraph.core.files import is_ours, is_torch
 from stillgraph.core.lookup import held_by_function, own_attributes
 from stillgraph.core.rewritten import HELD, Holder, values_in
 from stillgraph.trace.graph.recorder import Recorder
+from stillgraph.trace.graph.region import Region
 from stillgraph.trace.heap.exits import Exit
 from stillgraph.trace.heap.journal import Journal
 from stillgraph.trace.heap.places import (
@@ -49,6 +50,7 @@ _ATOMS = (
     torch.SymBool,
     Staged,
     Recorder,
+    Region,
     Journal,
 )
 

@@ -43,6 +43,7 @@ class Knowledge:
     asking: dict[Any, Any] = field(default_factory=dict)  # calls of functions with a cache, each one object
     lists: dict[Source, Element] = field(default_factory=dict)  # lists that grow with each call
     promote: set[Source] = field(default_factory=set)  # where numbers are that are read and written
+    written: set[Source] = field(default_factory=set)  # such numbers that the attempt which goes on has found
     keep: set[Source] = field(default_factory=set)  # ... that turned out to be needed as constants
     written_elsewhere: dict[int, Any] = field(default_factory=dict)  # objects on ways that are not followed, by id
     changing: set[Source] = field(default_factory=set)  # of `promote`: numbers that only differed from call to call
@@ -57,6 +58,24 @@ class Knowledge:
         lesson = _LESSONS.get(restart.kind)
         assert lesson is not None, f"nobody says {restart.kind!r}"
         lesson(self, restart.what)
+
+    def find_written(self, source: Source) -> None:
+        """Told of a number that is read and written, and is no input yet: the capture begins anew.
+
+        For the first one it does so at once. Where there is another, there may be many: one in each layer, say. The
+        attempt goes on to find all of them.
+        """
+        if not self.promote - self.changing:
+            raise Restart("promote", source)
+        self.written.add(source)
+
+    def promote_written(self) -> bool:
+        """To be called behind an attempt: whether it has found numbers that are to be inputs of the next one."""
+        found = bool(self.written)
+        for source in self.written:
+            _promote(self, source)
+        self.written.clear()
+        return found
 
     def stage_handling(self) -> None:
         """Begin anew with what handles exceptions staged: statements first, then the functions of context managers."""
