@@ -92,25 +92,31 @@ def on_fakes(
     """
     given = [each for each in (query, key, value, attn_mask) if each is not None]
     learns = torch.is_grad_enabled() and any(each.requires_grad for each in given)
-    special = learns or kwargs.get("enable_gqa") or torch.is_autocast_enabled(query.device.type)
-    pairs = None if special else _to_be_equal(query, key, value, attn_mask)
+    special = learns or torch.is_autocast_enabled(query.device.type)
+    shares_heads = bool(kwargs.get("enable_gqa"))
+    pairs = None if special else _to_be_equal(query, key, value, attn_mask, shares_heads)
     if pairs is None or any(statically_known_true(a != b) for a, b in pairs):
         return in_parts(query, key, value, attn_mask, *args, **kwargs)
     for a, b in pairs:
         if not statically_known_true(a == b):
             torch._check(a == b)
     is_causal = bool(kwargs.get("is_causal", args[1] if len(args) > 1 else False))
-    order = order_of(query, key, value, attn_mask, is_causal)
+    order = order_of(query, key, value, attn_mask, is_causal, enable_gqa=shares_heads)
     sizes = [*query.shape[:-1], value.shape[-1]]
     return query.new_empty([sizes[dim] for dim in order]).permute(inverse(order))
 
 
-def _to_be_equal(query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None) -> list[tuple[Any, Any]] | None:
+def _to_be_equal(
+    query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None, shares_heads: bool
+) -> list[tuple[Any, Any]] | None:
     """The sizes that have to be the same where only the mask is broadcast; None where more than sizes matters."""
     dims = query.dim()
     if not dims == key.dim() == value.dim() >= 3 or not query.dtype == key.dtype == value.dtype:
         return None
-    pairs = [(each.shape[dim], query.shape[dim]) for dim in range(dims - 2) for each in (key, value)]
+    leading = range(dims - 3 if shares_heads else dims - 2)
+    if shares_heads and not (dims == 4 and _are_shared(query.shape[1], key.shape[1], value.shape[1])):
+        return None
+    pairs = [(each.shape[dim], query.shape[dim]) for dim in leading for each in (key, value)]
     pairs += [(key.shape[-1], query.shape[-1]), (value.shape[-2], key.shape[-2])]
     if attn_mask is None:
         return pairs
@@ -119,6 +125,11 @@ def _to_be_equal(query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | 
     scores = [*query.shape[:-1], key.shape[-2]][dims - attn_mask.dim() :]
     of_mask = zip(attn_mask.shape, scores, strict=True)
     return [*pairs, *(pair for pair in of_mask if not statically_known_true(pair[0] == 1))]
+
+
+def _are_shared(queries: Any, keys: Any, values: Any) -> bool:
+    """Whether each head of the keys and values surely serves as many of the queries."""
+    return all(isinstance(each, int) for each in (queries, keys, values)) and keys == values > 0 == queries % keys
 
 
 def _added_product(left: Tensor, right: Tensor) -> Tensor:

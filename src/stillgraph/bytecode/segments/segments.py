@@ -6,7 +6,6 @@ instruction, and another capture goes on behind it. Where that is, one learns: `
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import weakref
 from collections.abc import Callable, Iterator
@@ -261,11 +260,6 @@ class Segment(Holder):
             Learned: in the next attempt, Python carries out the instruction.
         """
         self.require_none_refused()
-        capture = session()
-        with contextlib.nullcontext() if capture is None else capture.executed.paused():
-            self._note_made(frame, index)
-
-    def _note_made(self, frame: Frame, index: int) -> None:
         self._settle_doubt()
         each = frame.prepared.decoded.instructions[index]
         note_met(frame, each)
