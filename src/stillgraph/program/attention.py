@@ -114,7 +114,7 @@ def _to_be_equal(
     if not dims == key.dim() == value.dim() >= 3 or not query.dtype == key.dtype == value.dtype:
         return None
     leading = range(dims - 3 if shares_heads else dims - 2)
-    if shares_heads and not (dims == 4 and _are_shared(query.shape[1], key.shape[1], value.shape[1])):
+    if shares_heads and not (dims == 4 and _may_be_shared(query.shape[1], key.shape[1], value.shape[1])):
         return None
     pairs = [(each.shape[dim], query.shape[dim]) for dim in leading for each in (key, value)]
     pairs += [(key.shape[-1], query.shape[-1]), (value.shape[-2], key.shape[-2])]
@@ -127,9 +127,10 @@ def _to_be_equal(
     return [*pairs, *(pair for pair in of_mask if not statically_known_true(pair[0] == 1))]
 
 
-def _are_shared(queries: Any, keys: Any, values: Any) -> bool:
-    """Whether each head of the keys and values surely serves as many of the queries."""
-    return all(isinstance(each, int) for each in (queries, keys, values)) and keys == values > 0 == queries % keys
+def _may_be_shared(queries: Any, keys: Any, values: Any) -> bool:
+    """Whether each head of the keys and values serves as many of the queries, or that is for the run to tell."""
+    is_known = all(isinstance(each, int) for each in (queries, keys, values))
+    return not is_known or keys == values > 0 == queries % keys
 
 
 def _added_product(left: Tensor, right: Tensor) -> Tensor:
