@@ -215,6 +215,8 @@ def _take_in(capture: Session, spread: StagedSpread, value: Any) -> None:
 
 def set_known(capture: Session, target: list[Any], index: StagedNumber, value: Any) -> None:
     """``target[index] = value`` for a list of known length and an index that only the run knows."""
+    if is_there(capture, target, index, value):
+        return
     before = [*target]
     set_at(capture, target, index, value)
     (spread,) = target

@@ -98,6 +98,8 @@ def _replaced(capture: Session, held: Any, index: Any, reference: Reference) -> 
 
 def is_there(capture: Session, holder: Any, key: Any, value: Any) -> bool:
     """Whether a value is known to be what a list or dict has by an index or key: it was read there."""
+    if capture.identities.references.is_picked(holder, key, value):
+        return True
     found = capture.identities.references.of(value)
     if found is None or found.holder is not holder or found.element is not value:
         return False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import operator
 from collections import deque
 from collections.abc import Callable
@@ -18,7 +19,7 @@ from stillgraph.operators.objects.changes import CONTAINERS, change, note_conten
 from stillgraph.operators.objects.stores import refuse_unknown, require_holds
 from stillgraph.polyfills.sets import OPERATORS as SETS
 from stillgraph.trace.capture.session import session
-from stillgraph.trace.control_flow.joined.unjoined import Unjoined, alternatives
+from stillgraph.trace.control_flow.joined.unjoined import Unjoined
 from stillgraph.trace.control_flow.maybe_number import change_in_place, may_be_number
 from stillgraph.trace.control_flow.spreads import is_spread
 from stillgraph.trace.heap.contents import replace_contents
@@ -56,15 +57,22 @@ _ATOMS = (int, float, complex, str, bytes, tuple, frozenset)
 def inplace(symbol: str, left: Any, right: Any) -> Any:
     """``left += right`` and its kin, as an expression."""
     if isinstance(left, Unjoined):
-        if any(isinstance(side, CONTAINERS) for side in (alternatives(left).left, alternatives(left).right)):
-            left.refuse()
-        return left.either(lambda v: inplace(symbol, v, right))
+        stays: list[bool] = []
+        result = left.either(functools.partial(_of_one, symbol, right, stays))
+        return left if all(stays) else result
     method = of_class(left, f"__{_INPLACE[symbol].__name__}__")
     if session() is not None and isinstance(method, FunctionType) and not isinstance(left, torch.Tensor):
         return or_else(call(method, left, right), lambda: _BINARY[symbol](left, right))
     if session() is not None and by_methods(symbol, left, right, in_place=method is not None):
         return _BINARY[symbol](left, right)
     return change(left, f"__{_INPLACE[symbol].__name__}__", (right,), lambda: _in_c(symbol, left, right))
+
+
+def _of_one(symbol: str, right: Any, stays: list[bool], left: Any) -> Any:
+    """``left += right`` for one of the values that ``left`` may be; ``stays`` is told whether it is still itself."""
+    result = inplace(symbol, left, right)
+    stays.append(result is left)
+    return result
 
 
 def _is_repeated_anew(left: Any, right: Any) -> bool:

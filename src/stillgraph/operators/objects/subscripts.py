@@ -111,7 +111,9 @@ def _staged_item(capture: Session, target: Any, key: StagedInt) -> Any:
     said = next((text for kind, text in _OUT_OF_RANGE.items() if isinstance(target, kind)), None)
     if said is not None:
         require_in_range(capture, len(elements), key, said)
-    return pick(capture, elements, key, list if isinstance(target, list) else tuple)
+    picked = pick(capture, elements, key, list if isinstance(target, list) else tuple)
+    capture.identities.references.pick(target, key, picked)
+    return picked
 
 
 _INDEXED = (list, tuple, range, collections.deque)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 Contents = tuple[Any, ...]
+_NOTHING = object()
 
 
 def contents_of(holder: Any) -> Contents:
@@ -52,6 +53,17 @@ class References:
     def __init__(self) -> None:
         self._of: dict[int, Reference] = {}
         self._all: dict[int, list[Reference]] = {}  # by the ids of holders
+        self._picked: dict[tuple[int, int], tuple[Any, Any, Any, Contents]] = {}  # by the ids of holders and keys
+
+    def pick(self, holder: Any, key: Any, value: Any) -> None:
+        """Remember what an index that only the run knows has given of a list of known length: one of its elements."""
+        self._picked[id(holder), id(key)] = holder, key, value, contents_of(holder)
+
+    def is_picked(self, holder: Any, key: Any, value: Any) -> bool:
+        """Whether a value is what a list has at such an index, since its elements are still those that they were."""
+        _, _, picked, contents = self._picked.get((id(holder), id(key)), (None, None, _NOTHING, ()))
+        now = contents_of(holder)
+        return picked is value and len(contents) == len(now) and all(map(operator.is_, contents, now))
 
     def add(self, reference: Reference) -> None:
         """Remember where an element was read."""
