@@ -1,4 +1,4 @@
-"""``rows[i] += …`` for a list of known length and an index that only the run knows: what is there is changed in place."""
+"""``rows[i] += …`` for a list of known length and an index that only the run knows: what is there changes in place."""
 
 from __future__ import annotations
 
