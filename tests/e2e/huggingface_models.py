@@ -340,7 +340,6 @@ MODELS: Mapping[str, Model] = {
             hf.SwinConfig, image_size=IMAGE, patch_size=4, embed_dim=16, depths=[1, 2], num_heads=[2, 4], window_size=4
         ),
         image,
-        pending="the first call changes the window size, on which shapes depend: a second program",
     ),
     "segformer": Model(
         hf.SegformerForSemanticSegmentation,
