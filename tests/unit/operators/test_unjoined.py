@@ -261,7 +261,7 @@ def test_right_on_both_paths(function: Callable[..., Any], order: tuple[Tensor, 
 @pytest.mark.parametrize(
     ("function", "code"),
     [
-        (container_changed_in_place, "SG203"),
+        (container_changed_in_place, "SG201"),
     ],
 )
 @pytest.mark.parametrize("x", [UP, DOWN])

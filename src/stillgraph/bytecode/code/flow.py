@@ -177,7 +177,9 @@ class Flow(Holder):
     def _is_of_expression(self, index: int, ends: AbstractSet[int]) -> bool:
         """Whether an instruction is part of an expression, rather than the end of a statement."""
         name = self._instructions[index].name
-        if name == "POP_TOP":  # the end of a comparison of several values
+        if name == "POP_TOP":  # the end of a comparison of several values, to which control jumps
+            if index > 0 and index in self.next[index - 1] and self._instructions[index - 1].name not in _CONDITIONAL:
+                return False  # of a call, say, that is a statement
             return all(way in ends or self._instructions[way].name == "JUMP" for way in self.next[index])
         if name in ("STORE_FAST", "STORE_DEREF", "STORE_GLOBAL"):  # an assignment expression
             return index > 0 and self._instructions[index - 1].name == "COPY"

@@ -22,6 +22,7 @@ from stillgraph.trace.control_flow.joined.unjoined import Unjoined
 from stillgraph.trace.guards.one_object import is_told_by_value
 from stillgraph.trace.heap.identities import Origin
 from stillgraph.trace.values.caught import Caught, CaughtPart
+from stillgraph.trace.values.containers import holds_staged
 from stillgraph.trace.values.numbers import StagedBool, StagedNumber, is_number, kinds_of
 from stillgraph.trace.values.text import StagedText
 
@@ -105,6 +106,8 @@ def _stands_for(capture: Session, value: Any, made: Any) -> Any:
 
 def _may_be_same(value: Any, other: Any) -> bool:
     """Whether Python may have one object for a value that only the run knows and for another."""
+    if isinstance(value, tuple):  # what paths leave of a tuple, or a loop, is made anew
+        return type(value) is type(other) and len(value) == len(other) and holds_staged(value)
     if isinstance(value, StagedNumber):
         return is_number(other) and not set(kinds_of(value)).isdisjoint(kinds_of(other))
     return isinstance(value, StagedText) and isinstance(other, (str, StagedText))

@@ -56,9 +56,10 @@ _ATOMS = (int, float, complex, str, bytes, tuple, frozenset)
 
 def inplace(symbol: str, left: Any, right: Any) -> Any:
     """``left += right`` and its kin, as an expression."""
-    if isinstance(left, Unjoined):
+    several = next((s for s in (left, right) if isinstance(s, Unjoined)), None)
+    if several is not None and (several is left or isinstance(left, CONTAINERS)):
         stays: list[bool] = []
-        result = left.either(functools.partial(_of_one, symbol, right, stays))
+        result = several.either(functools.partial(_of_one, symbol, left, right, several, stays))
         return left if all(stays) else result
     method = of_class(left, f"__{_INPLACE[symbol].__name__}__")
     if session() is not None and isinstance(method, FunctionType) and not isinstance(left, torch.Tensor):
@@ -68,8 +69,9 @@ def inplace(symbol: str, left: Any, right: Any) -> Any:
     return change(left, f"__{_INPLACE[symbol].__name__}__", (right,), lambda: _in_c(symbol, left, right))
 
 
-def _of_one(symbol: str, right: Any, stays: list[bool], left: Any) -> Any:
-    """``left += right`` for one of the values that ``left`` may be; ``stays`` is told whether it is still itself."""
+def _of_one(symbol: str, left: Any, right: Any, several: Unjoined, stays: list[bool], one: Any) -> Any:
+    """``left += right`` for one of several values; ``stays`` is told whether what is changed is still itself."""
+    left, right = (one if each is several else each for each in (left, right))
     result = inplace(symbol, left, right)
     stays.append(result is left)
     return result

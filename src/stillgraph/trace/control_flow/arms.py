@@ -6,7 +6,7 @@ import contextlib
 import copy
 import re
 from bdb import BdbQuit
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,7 +24,7 @@ from stillgraph.trace.control_flow.raising import emit_raise, emit_reraise, rais
 from stillgraph.trace.fakes.in_eager import in_eager, quote_for_all_sizes
 from stillgraph.trace.graph.recorder import Recorder
 from stillgraph.trace.graph.region import Region
-from stillgraph.trace.heap.contents import replace_contents
+from stillgraph.trace.heap.contents import is_same, replace_contents
 from stillgraph.trace.heap.exits import Exit
 from stillgraph.trace.heap.places import MISSING, Place
 from stillgraph.trace.values.callables import cell_parts
@@ -49,6 +49,10 @@ class Arm:
             return DEAD
         written = self.writes.get(place.key)
         return before if written is None else written[1]
+
+    def has_written(self, before: Mapping[Hashable, Any]) -> bool:
+        """Whether it has left something else in a place than was there, of what was there in some by their keys."""
+        return any(key not in before or not is_same(value, before[key]) for key, (_, value) in self.writes.items())
 
     def look(self) -> None:
         """To be called before variables are given what comes of the arm: that is not older than it."""

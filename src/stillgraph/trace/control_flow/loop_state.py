@@ -9,12 +9,13 @@ from typing import Any
 from stillgraph.program.types import Type
 from stillgraph.trace.control_flow.joined.elements import View, as_left, refuse_changed
 from stillgraph.trace.control_flow.joined.leaves import DEAD, is_empty
+from stillgraph.trace.control_flow.joined.optional_parts import OptionalTuple, none_or, optional_tuple
 from stillgraph.trace.control_flow.joined.unjoined import is_stale
 from stillgraph.trace.graph.recorder import Recorder
 from stillgraph.trace.heap.exits import Exit
 from stillgraph.trace.heap.identities import Origin
 from stillgraph.trace.heap.places import MISSING
-from stillgraph.trace.values.containers import Parts
+from stillgraph.trace.values.containers import Parts, split
 from stillgraph.trace.values.entries import Entry
 from stillgraph.trace.values.key_cover import Cover, alike, is_keyed
 from stillgraph.trace.values.lists import Element, StagedSpread, columns
@@ -119,7 +120,16 @@ class Listed:
     kept: Kept | None = None
 
 
-State = Fixed | Slot | Tree | Listed
+@dataclass(frozen=True, eq=False)
+class Possible:
+    """None or a tuple: a leaf tells whether it is the tuple. Where it is none, what is carried for it is never read."""
+
+    there: Slot
+    child: State
+    recorder: Recorder
+
+
+State = Fixed | Slot | Tree | Listed | Possible
 
 
 def tells(state: Tree | Listed) -> bool:
@@ -169,6 +179,26 @@ def is_entry(state: State) -> bool:
     return isinstance(state, Tree) and state.parts.type is Entry
 
 
+def tuple_state(state: Fixed | Tree, before: OptionalTuple, left: OptionalTuple) -> State:
+    """The state of the tuple that a place may hold.
+
+    Args:
+        state: that of the place, so far.
+        before: the tuple that it holds before the loop, if any.
+        left: that which an iteration leaves, if any.
+    """
+    if before.tuple is DEAD:
+        return _unread(left.tuple)
+    return state if isinstance(state, Tree) else Fixed(before.tuple)
+
+
+def _unread(value: Any) -> State:
+    """The state of a tuple of which there is none before the loop."""
+    parts = split(value)
+    assert parts is not None
+    return Tree(parts, tuple(_unread(c) if isinstance(c, tuple) else Fixed(DEAD) for c in parts.children))
+
+
 def like(state: Tree, parts: Parts) -> Parts:
     """What a container holds, with children for all that the state of a dict or set has."""
     if not is_keyed(parts):
@@ -185,6 +215,8 @@ def entry_of(state: State) -> Any:
         return state.value
     if isinstance(state, Slot):
         return state.entry
+    if isinstance(state, Possible):
+        return entry_of(state.child) if state.there.entry is True else None
     if isinstance(state, (Tree, Listed)) and state.kept is not None:
         return state.kept.entry
     if isinstance(state, Listed):
@@ -200,6 +232,8 @@ def slots_of(state: State) -> list[Slot]:
         return [state]
     if isinstance(state, Fixed):
         return []
+    if isinstance(state, Possible):
+        return [state.there, *slots_of(state.child)]
     kept = [] if state.kept is None else [slot for _, slot in state.kept.slots]
     if isinstance(state, Listed):
         return [*state.slots, *kept]
@@ -212,6 +246,9 @@ def build(state: State, fill: Callable[[Slot], Any]) -> Any:
         return fill(state)
     if isinstance(state, Fixed):
         return MISSING if state.value is DEAD else state.value
+    if isinstance(state, Possible):
+        there = fill(state.there)
+        return none_or(there, build(state.child, fill), state.there.place)
     if isinstance(state, Tree):
         value = state.parts.rebuild([build(child, fill) for child in state.children])
     else:
@@ -226,6 +263,10 @@ def leaves_of(state: State, value: Any, view: View) -> list[tuple[Slot, Any]]:
     """The carried leaves of a state, each with what ``value`` has in its place, seen by ``view`` in the open region."""
     if isinstance(state, Slot):
         return [(state, value)]
+    if isinstance(state, Possible):
+        found = optional_tuple(value, state.recorder.opposite)
+        assert found is not None, "widening has made it one"
+        return [(state.there, found.there), *leaves_of(state.child, found.tuple, view)]
     if isinstance(state, (Tree, Listed)):
         if value is DEAD or (value is MISSING and (not tells(state) or is_empty(entry_of(state)))):
             flags = () if state.kept is None else {slot for _, slot in state.kept.slots}  # the run computes with them

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -45,7 +45,7 @@ from stillgraph.trace.control_flow.loop_state import (
     tree_of,
 )
 from stillgraph.trace.control_flow.region_interface import leaf_node, unify_captures
-from stillgraph.trace.control_flow.staging import NO_EXIT, Block, any_flag, bind_outputs, branch, carried
+from stillgraph.trace.control_flow.staging import NO_EXIT, Block, any_flag, as_flag, bind_outputs, branch, carried
 from stillgraph.trace.control_flow.tables import joined_place
 from stillgraph.trace.control_flow.unknown import leave
 from stillgraph.trace.control_flow.widening import telling_entry, widen
@@ -92,7 +92,12 @@ class _Loop:
 
 
 def loop(
-    recorder: Recorder, test: Test, body: Block, variables: Sequence[Place], dropped: Sequence[Place]
+    recorder: Recorder,
+    test: Test,
+    body: Block,
+    variables: Sequence[Place],
+    dropped: Sequence[Place],
+    writes: bool = False,
 ) -> Exit | None:
     """Stage ``while test(): body()``.
 
@@ -103,6 +108,7 @@ def loop(
         test, body: the user's blocks.
         variables: locals that they assign and that are live at the loop's head or behind it.
         dropped: the other locals that they assign.
+        writes: whether the test is known to write something.
 
     Returns:
         The exit of the last iteration (``broke``, ``returned``), or None where the loop certainly ends by its test.
@@ -112,8 +118,8 @@ def loop(
     """
     noted = [*variables, *dropped]
     lines = assigned_before(), assigned_by(test, body)
-    if _test_writes(recorder, test, noted):
-        test, body = (lambda: True), _rotated(recorder, test, body, variables, dropped)
+    if writes or _test_writes(recorder, test, noted):
+        test, body = _always, _rotated(recorder, test, body, variables, dropped)
     mark = recorder.symbolic.mark
     parts = split(NO_EXIT)
     assert parts is not None
@@ -132,7 +138,7 @@ def loop(
         state.shared = {place.key for place in with_other_names(recorder, rebuilt)} if rebuilt else set()
         _tell_shared(state)
         stale = len(recorder.stale)
-        with _trying(recorder) as failed:
+        with recorder.handlers.trying() as failed:
             arm, inputs = _run_body(state, body)
         changed = len(recorder.stale) > stale  # an iteration finds changed what the one before has let be changed
         with recorder.executed.paused():
@@ -140,28 +146,28 @@ def loop(
         if settled and not changed:
             if failed:
                 recorder.handlers.path_fails(failed[0])
-            return _close(state, test, arm, inputs)
+            try:
+                return _close(state, test, arm, inputs)
+            except _Writes:
+                return loop(recorder, test, body, variables, dropped, writes=True)
     message = f"after {_MAX_ROUNDS} rounds, an iteration still changes what kind of value it finds"
     failure = JoinFailure("SG205", message)
     failure.place, failure.in_loop = state.unsettled, True
     raise failure
 
 
-@contextlib.contextmanager
-def _trying(recorder: Recorder) -> Iterator[list[BaseException]]:
-    """Collects why paths of a body fail: what a later iteration brings may be what they miss in the first one."""
-    failed: list[BaseException] = []
-    recorder.handlers.unsettled.append(failed)
-    try:
-        yield failed
-    finally:
-        recorder.handlers.unsettled.pop()
-
-
 def _test_writes(recorder: Recorder, test: Test, noted: list[Place]) -> bool:
     before = {place.key: place.get() for place in noted}
-    arm = run_arm(recorder, lambda: Return(test()), noted)
-    return any(key not in before or value is not before[key] for key, (_, value) in arm.writes.items())
+    return run_arm(recorder, lambda: Return(test()), noted).has_written(before)
+
+
+def _always() -> bool:
+    """The test of a loop whose body begins with the user's."""
+    return True
+
+
+class _Writes(Exception):
+    """The test of a loop writes something, in an iteration behind the first one."""
 
 
 def _rotated(
@@ -338,16 +344,7 @@ def _joined(
 
 
 def _freeze(recorder: Recorder, state: State, value: Any, result: Any, arm: Arm, stays: Stays) -> None:
-    """Let nobody change the objects that have become elements of a list of unknown length.
-
-    Args:
-        recorder: the capture.
-        state: of a place, or of a part of it.
-        value: what an iteration leaves there.
-        result: what is there behind the loop.
-        arm: the iteration.
-        stays: whether the next iteration may find a container again.
-    """
+    """Let nobody change what has become elements of a list of unknown length: of what an iteration leaves, by parts."""
     parts, made = (None, None) if is_empty(value) else (arm.view(value), object_parts(result))
     if parts is None or made is None:
         return
@@ -373,7 +370,7 @@ def _put_in(recorder: Recorder, element: Element, child: Any) -> list[Any]:
 def _run_test(loop_: _Loop, test: Test) -> Arm:
     """The test's region: it says no once an iteration has left the loop, without asking the user's test again."""
     recorder = loop_.recorder
-    arm, _, exit = _begin(loop_)
+    arm, inputs, exit = _begin(loop_)
 
     def asked() -> Any:
         answer = test()
@@ -384,17 +381,13 @@ def _run_test(loop_: _Loop, test: Test) -> Arm:
         if all(flag is False for flag in exit.flags):
             return Return(asked())
         left = any_flag(exit)
-        return branch(recorder, left, lambda: Return(False), lambda: Return(_truth(recorder, asked())), (), ())
+        return branch(recorder, left, lambda: Return(False), lambda: Return(as_flag(recorder, asked())), (), ())
 
+    before = {place.key: place.get() for place in loop_.noted} | inputs
     continue_arm(recorder, arm, guarded, loop_.noted)
+    if test is not _always and arm.has_written(before):
+        raise _Writes
     with recorder.resume(arm.region):
         assert arm.exit is not None
         arm.outputs = [as_argument(recorder, arm.exit.value)]
     return arm
-
-
-def _truth(recorder: Recorder, value: Any) -> Any:
-    """A predicate as a staged truth value."""
-    if not isinstance(value, torch.Tensor):
-        return value
-    return recorder.fresh_result(bool, recorder.emit("call_function", bool, (value,), {}))

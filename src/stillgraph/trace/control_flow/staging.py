@@ -245,7 +245,7 @@ def _emit_cond(
 
     The version of a condition that is a tensor, where the branch asks it, is ``asked``.
     """
-    flag = functools.cache(lambda: _as_flag(recorder, predicate))
+    flag = functools.cache(lambda: as_flag(recorder, predicate))
     known = {index: _repeats(recorder, flag, pair) for index, pair in enumerate(joiner.pairs)}
     pairs = [pair for index, pair in enumerate(joiner.pairs) if known[index] is None]
     if not pairs and left.region.is_empty and right.region.is_empty:
@@ -274,7 +274,7 @@ def _repeats(recorder: Recorder, flag: Callable[[], Any], pair: Pair) -> Any:
     return recorder.opposite(flag()) if pair.left is False and pair.right is True else None
 
 
-def _as_flag(recorder: Recorder, predicate: Any) -> Any:
+def as_flag(recorder: Recorder, predicate: Any) -> Any:
     """The condition as a truth value of Python's."""
     if not isinstance(predicate, torch.Tensor):
         return predicate

@@ -28,12 +28,14 @@ from stillgraph.trace.control_flow.joined.failure_sides import explain
 from stillgraph.trace.control_flow.joined.join import Joiner
 from stillgraph.trace.control_flow.joined.join_errors import quoted
 from stillgraph.trace.control_flow.joined.leaves import DEAD, has_leaf, is_empty, same_constant
+from stillgraph.trace.control_flow.joined.optional_parts import optional_tuple, unasked
 from stillgraph.trace.control_flow.joined.unjoined import Unjoined, is_leaf, is_stale
 from stillgraph.trace.control_flow.joined.unlike_elements import telling_elements
 from stillgraph.trace.control_flow.loop_state import (
     Fixed,
     Kept,
     Listed,
+    Possible,
     Slot,
     State,
     Tree,
@@ -46,6 +48,7 @@ from stillgraph.trace.control_flow.loop_state import (
     slots_of,
     tells,
     tree_of,
+    tuple_state,
 )
 from stillgraph.trace.control_flow.spreads import only_if
 from stillgraph.trace.control_flow.tables import before_unset
@@ -91,7 +94,10 @@ def _widen(joiner: Joiner, state: State, after: Any, place: str) -> State:
         type_ = _cover(state.type, joiner, after, place)
         return state if _same_type(type_, state.type) else Slot(type_, state.entry, place)
     if isinstance(state, Tree):
-        return _widen_children(joiner, state, after, place)
+        possible = _possible(joiner, state, after, place)
+        return _widen_children(joiner, state, after, place) if possible is None else possible
+    if isinstance(state, Possible):
+        return _widen_possible(joiner, state, after, place)
     if isinstance(state, Listed):
         return _widen_list(joiner, state, after, place)
     if state.value is DEAD or not same_constant(state.value, after):
@@ -108,6 +114,9 @@ def _unfix(joiner: Joiner, before: Any, after: Any, place: str) -> State:
     table = _table(before, after)
     if table is not None:
         return Slot(table, before, place)
+    possible = _possible(joiner, Fixed(before), after, place)
+    if possible is not None:
+        return possible
     if is_leaf(after) and before is DEAD:
         return Slot(joiner.type_of(after), DEAD, place) if _carried_anyway(after) else Fixed(after)
     if is_leaf(after) and (before is None or before is MISSING):
@@ -140,6 +149,33 @@ def _unfix(joiner: Joiner, before: Any, after: Any, place: str) -> State:
     if is_held or joiner.recorder.is_outer(before) or joiner.recorder.identities.is_told(before):
         state = telling_entry(state, place)
     return _widen_children(joiner, state, after, place)
+
+
+def _possible(joiner: Joiner, state: Fixed | Tree, after: Any, place: str) -> State | None:
+    """The state of a place that holds None, a tuple or one of the two before the loop, and another after an iteration.
+
+    None where it is something else: what is carried in another way, too.
+    """
+    before = entry_of(state)
+    if before is DEAD or before is MISSING or after is MISSING:
+        return None
+    mine, left = optional_tuple(before, joiner.recorder.opposite), optional_tuple(after, unasked)
+    if mine is None or left is None or (mine.there is True and left.there is True):
+        return None
+    if mine.tuple is DEAD and left.tuple is DEAD:
+        return None
+    joiner.recorder.has_optionals = True
+    there, child = Slot(NumberType(bool), mine.there, place), tuple_state(state, mine, left)
+    return _widen_possible(joiner, Possible(there, child, joiner.recorder), after, place)
+
+
+def _widen_possible(joiner: Joiner, state: Possible, after: Any, place: str) -> State:
+    found = optional_tuple(after, unasked)
+    if found is None:
+        name, (first, then) = quoted(joiner.named(place)), joiner.when
+        raise JoinFailure("SG203", f"{name} is {describe(entry_of(state))} {first} and {describe(after)} {then}")
+    child = state.child if found.tuple is DEAD else widen(joiner, state.child, found.tuple, place)
+    return state if child is state.child else replace(state, child=child)
 
 
 def _seen(joiner: Joiner, after: Any) -> Parts | None:

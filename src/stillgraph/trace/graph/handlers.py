@@ -23,6 +23,16 @@ class Handlers:
         self.asking: list[tuple[type[BaseException], int]] = []  # what Python handles, and the attempts around
 
     @contextlib.contextmanager
+    def trying(self) -> Iterator[list[BaseException]]:
+        """Collects why paths of a body fail: what a later iteration brings may be what they miss in the first one."""
+        failed: list[BaseException] = []
+        self.unsettled.append(failed)
+        try:
+            yield failed
+        finally:
+            self.unsettled.pop()
+
+    @contextlib.contextmanager
     def answering(self, kind: type[BaseException]) -> Iterator[None]:
         """While code is run that answers Python by an exception of a class, which Python itself handles."""
         self.asking.append((kind, len(self.attempts)))

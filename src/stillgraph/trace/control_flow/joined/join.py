@@ -32,6 +32,7 @@ from stillgraph.trace.control_flow.joined.leaves import (
     nothing,
     same_constant,
 )
+from stillgraph.trace.control_flow.joined.optional_parts import none_or, on_paths
 from stillgraph.trace.control_flow.joined.ruled_out import OnPath, narrowed
 from stillgraph.trace.control_flow.joined.unjoined import Unjoined, alternatives, is_leaf, is_lost, is_stale
 from stillgraph.trace.control_flow.joined.unlike_elements import telling_elements
@@ -92,9 +93,8 @@ class Joiner:
         Raises:
             JoinFailure: the values have no join and ``allow_unjoined`` is off.
         """
-        stale = next((side for side in (left, right) if is_stale(side)), None)
-        if stale is not None:
-            return lambda _: stale
+        if is_stale(left) or is_stale(right):
+            return lambda _: left if is_stale(left) else right
         if left is DEAD or right is DEAD:
             return self._one_sided(left, right, place, lambda type_: type_)
         if same_constant(left, right):
@@ -147,7 +147,12 @@ class Joiner:
             return self._one_sided(left, right, place, lambda type_: optional(type_, none=True))
         if is_leaf(left) and is_leaf(right):
             return self._pair(left, right, join_types(self.type_of(left, 0), self.type_of(right, 1)), place)
-        return self._join_containers(left, right, place)
+        found = None if self.paths is None else on_paths(self.recorder, (left, right), self.paths)
+        if found is None:
+            return self._join_containers(left, right, place)
+        flag = self._pair(found[0].there, found[1].there, NumberType(bool), place)
+        build = self.join(found[0].tuple, found[1].tuple, place)
+        return lambda outs: none_or(flag(outs), build(outs), place)
 
     def _join_in_table(
         self, left: Any, right: Any, first: tuple[Known, ...], second: tuple[Known, ...], place: str
@@ -273,8 +278,7 @@ class Joiner:
     def _one_sided(self, left: Any, right: Any, place: str, widen: Callable[[Type], Type]) -> Build:
         empty, value = (left, right) if is_empty(left) else (right, left)
         if is_empty(value):
-            held = empty if value is DEAD else value
-            return lambda _: MISSING if held is DEAD else held
+            return lambda _: next((each for each in (value, empty) if each is not DEAD), MISSING)
         if is_leaf(value):
             if empty is DEAD and not isinstance(value, (torch.Tensor, StagedNumber, StagedText, Unjoined)):
                 return lambda _: value
