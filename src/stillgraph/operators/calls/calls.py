@@ -17,6 +17,8 @@ from stillgraph.operators.outside.misread import name_demand, refuse_misread
 from stillgraph.operators.outside.streams import note_stream
 from stillgraph.trace.capture.session import Session, session
 from stillgraph.trace.code.frames import here
+from stillgraph.trace.control_flow.joined.ruled_out import narrowed
+from stillgraph.trace.control_flow.joined.unjoined import Unjoined
 from stillgraph.trace.values.arrays.functions import is_numpy
 
 
@@ -26,6 +28,8 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
     capture = session()
     if capture is None:
         return function(*args, **kwargs)
+    if capture.has_several:
+        args = tuple([narrowed(capture, value) if type(value) is Unjoined else value for value in args])
     for way in WAYS:
         given = way(capture, function, args, kwargs)
         if type(given) is Settled:

@@ -17,6 +17,7 @@ from stillgraph.trace.control_flow.joined.ruled_out import OnPath
 from stillgraph.trace.control_flow.joined.unjoined import Unjoined, alternatives, is_leaf, is_lost
 from stillgraph.trace.graph.recorder import Recorder
 from stillgraph.trace.values.containers import split
+from stillgraph.trace.values.several import known_in
 
 
 @dataclass(frozen=True)
@@ -78,10 +79,13 @@ def on_paths(
 def _is_fixed(value: Any) -> bool:
     """Whether a value is a tuple of leaves, constants and such tuples: nothing that somebody could change."""
     parts = split(value) if isinstance(value, tuple) else None
-    return parts is not None and all(
-        is_leaf(child) or isinstance(child, (str, bytes)) or (type(child) is tuple and _is_fixed(child))
-        for child in parts.children
-    )
+    return parts is not None and all(map(_is_fixed_part, parts.children))
+
+
+def _is_fixed_part(child: Any) -> bool:
+    if child is None or is_leaf(child) or isinstance(child, (str, bytes)):
+        return True
+    return _is_fixed(child) if isinstance(child, tuple) else isinstance(child, Unjoined) and known_in(child) is not None
 
 
 def none_or(there: Any, made: Any, place: str) -> Unjoined:
