@@ -174,6 +174,7 @@ def _convert(exported: torch.export.ExportedProgram, made: _Model, path: Path) -
     from stillgraph.deploy.onnx import onnx_operators, onnx_ranges, onnx_recurrent
     from stillgraph.deploy.onnx.onnx_decomposed import decomposed_once
     from stillgraph.deploy.onnx.onnx_exact import make_exact
+    from stillgraph.deploy.onnx.onnx_random import give_seeds
     from stillgraph.deploy.onnx.onnx_types import compute_in_float32
 
     table = {
@@ -198,6 +199,7 @@ def _convert(exported: torch.export.ExportedProgram, made: _Model, path: Path) -
             flow.forget_shapes(model)
             naming.name_sizes(model, made.inputs(), made.dims, made.equal_sizes())
             make_exact(model)
+            give_seeds(model)
             compute_in_float32(model)
             naming.name_values(model, module, made.inputs(), made.outputs())
             naming.set_defaults(model, made.written)
