@@ -10,6 +10,7 @@ from torch import fx
 from stillgraph.core.diagnostics import refuse
 from stillgraph.passes.exceptions.raising import SITES
 from stillgraph.passes.regions.marks import attempt
+from stillgraph.passes.regions.operands import bind_constants
 from stillgraph.passes.regions.purity import is_pure
 from stillgraph.passes.regions.regions import (
     Loop,
@@ -20,6 +21,7 @@ from stillgraph.passes.regions.regions import (
     control_of,
     controls,
     copied,
+    copied_module,
     outputs,
     placeholders,
 )
@@ -108,5 +110,10 @@ def _copy(nodes: list[fx.Node], test: fx.GraphModule, to: fx.GraphModule, given:
     for node in nodes:
         fresh = made[node] = to.graph.node_copy(node, lambda each: made[each])
         if node.op == "get_attr":
-            fresh.target = add_attribute(to, f"checked_{str(node.target).replace('.', '_')}", attribute(test, node))
+            held = attribute(test, node)
+            held = copied_module(held) if isinstance(held, fx.GraphModule) else held  # what it is handed differs
+            fresh.target = add_attribute(to, f"checked_{str(node.target).replace('.', '_')}", held)
             fresh.meta["val"] = attribute(to, fresh)
+        control = control_of(to, fresh)
+        if control is not None:
+            bind_constants(control)

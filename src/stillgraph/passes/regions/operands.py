@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import functools
+from typing import Any
+
 from torch import fx
 
 from stillgraph.passes.regions.dead_code import sweep
-from stillgraph.passes.regions.regions import Branch, Control, Loop, controls, copied, placeholders, results
+from stillgraph.passes.regions.regions import Branch, Control, Loop, control_of, controls, copied, placeholders, results
 from stillgraph.program.program import Program
 
 
@@ -44,6 +47,26 @@ def _inner(control: Control, index: int) -> list[fx.Node]:
     """The placeholders of an operand in all regions."""
     before = len(control.entries) if isinstance(control, Loop) else 0
     return [placeholders(region)[before + index] for region in control.regions]
+
+
+def bind_constants(control: Control) -> None:
+    """Let regions have constants themselves, rather than be handed them: an operand is a node."""
+    for index in reversed(range(len(control.operands))):
+        value = control.operands[index]
+        if isinstance(value, fx.Node):
+            continue
+        for inner, region in zip(_inner(control, index), control.regions):
+            for user in list(inner.users):
+                bound = functools.partial(_bound, inner, value)
+                user.args, user.kwargs = fx.map_arg(user.args, bound), fx.map_arg(user.kwargs, bound)
+                within = control_of(region, user)
+                if within is not None:
+                    bind_constants(within)
+        control.drop_operand(index)
+
+
+def _bound(inner: fx.Node, value: Any, node: fx.Node) -> Any:
+    return value if node is inner else node
 
 
 def _merge(control: Branch | Loop) -> None:
