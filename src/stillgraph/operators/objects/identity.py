@@ -68,7 +68,7 @@ def is_(left: Any, right: Any) -> Any:
         return _is_caught(capture, left, right)
     if isinstance(left, StagedBool) and isinstance(right, StagedBool):
         return eq(left, right)
-    if any(_may_be_same(value, other) for value, other in ((left, right), (right, left))):
+    if any(_may_be_same(capture, value, other) for value, other in ((left, right), (right, left))):
         for value in (left, right):
             ask_for_the_object(capture, value)
         message = "whether two values are one object is asked, of which only the run knows what they are"
@@ -104,10 +104,11 @@ def _stands_for(capture: Session, value: Any, made: Any) -> Any:
     return select(capture, origin.flag, functools.partial(answer, 0), functools.partial(answer, 1))
 
 
-def _may_be_same(value: Any, other: Any) -> bool:
+def _may_be_same(capture: Session, value: Any, other: Any) -> bool:
     """Whether Python may have one object for a value that only the run knows and for another."""
     if isinstance(value, tuple):  # what paths leave of a tuple, or a loop, is made anew
-        return type(value) is type(other) and len(value) == len(other) and holds_staged(value)
+        alike = type(value) is type(other) and len(value) == len(other)
+        return alike and not capture.is_outer(value) and holds_staged(value)
     if isinstance(value, StagedNumber):
         return is_number(other) and not set(kinds_of(value)).isdisjoint(kinds_of(other))
     return isinstance(value, StagedText) and isinstance(other, (str, StagedText))

@@ -14,6 +14,7 @@ from stillgraph.passes.numbers import indexing
 from stillgraph.passes.numbers.lowered_number import Number
 from stillgraph.passes.numbers.number_operations import lower_number
 from stillgraph.passes.numbers.promotion import FROM_NUMBER, PROMOTING, TRUTHS, as_operand, joined
+from stillgraph.passes.numbers.selecting import selected
 from stillgraph.passes.regions.regions import COND, WHILE, all_regions, attribute, is_result, outputs, placeholders
 from stillgraph.passes.regions.values import Fakes, dtype_of, is_number, kind_of, storage_of, value_of
 from stillgraph.program import operations
@@ -268,8 +269,10 @@ class _Region:
     def _indexed(self, node: fx.Node) -> fx.Node | None:
         tensor = self.made[arguments(node)[0]]
         value = value_of(arguments(node)[0])
+        if node.target is operator.getitem and storage_of(node.meta["val"]) in self.written:
+            return selected(self, node)
         split = indexing.split_index(arguments(node)[1], value.dim(), self._index_tensor)
-        if split is None or (node.target is operator.getitem and storage_of(node.meta["val"]) in self.written):
+        if split is None:
             return None
         if not split.is_trivial:
             with self.fakes.mode:
@@ -277,7 +280,10 @@ class _Region:
             tensor = self.emit(operator.getitem, tensor, fx.map_arg(split.basic, self.symbol_of), value=value)
         if node.target is operator.getitem:
             return self.emit(indexing.GET, tensor, split.indices, value=node.meta["val"])
-        return self.emit(indexing.PUT, tensor, split.indices, self._stored(arguments(node)[2], value), value=value)
+        stored = self._stored(arguments(node)[2], value)
+        if storage_of(value_of(stored)) == storage_of(value):  # ``x[i] += 1`` stores what has been changed there
+            stored = self.emit("clone", stored, value=value_of(stored).clone())
+        return self.emit(indexing.PUT, tensor, split.indices, stored, value=value)
 
     def _stored(self, given: Any, target: torch.Tensor) -> fx.Node:
         """What is stored into a tensor, as a tensor of its dtype: torch would make a constant of a number."""
