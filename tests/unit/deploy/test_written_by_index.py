@@ -1,4 +1,4 @@
-"""Files of programs that index a tensor by two whole numbers of the run, and write to it in a loop."""
+"""Files of programs that index a tensor by whole numbers of the run, and write to it in a loop."""
 
 from __future__ import annotations
 
@@ -47,8 +47,17 @@ def rows(x: Tensor) -> Tensor:
     return table
 
 
+def counts(x: Tensor) -> Tensor:
+    found, k = torch.zeros(3, dtype=torch.int64), 0
+    while k < 3 and x[k] >= -5:
+        found[(x[k] > 0).long()] += 1
+        found[int(x[k] > 2)] += 2
+        k += 1
+    return found
+
+
 @pytest.mark.parametrize("suffix", [".pt2", ".onnx"])
-@pytest.mark.parametrize("function", [labels, path, rows])
+@pytest.mark.parametrize("function", [labels, path, rows, counts])
 def test_a_file_gives_what_eager_gives(tmp_path: Path, function: Callable[[Tensor], Any], suffix: str) -> None:
     sg.save(function, saved := tmp_path / f"indices{suffix}", args=(CALLS[0],))
     loaded = sg.load(saved)
