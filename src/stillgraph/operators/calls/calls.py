@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from stillgraph.core.diagnostics import DemandError, Refusal
+from stillgraph.core.diagnostics import DemandError, Refusal, refuse
 from stillgraph.operators import dispatch
 from stillgraph.operators.calls.binding import call_python, fails_to_bind
 from stillgraph.operators.calls.callees import call_by_kind
@@ -20,6 +20,7 @@ from stillgraph.trace.code.frames import here
 from stillgraph.trace.control_flow.joined.ruled_out import narrowed
 from stillgraph.trace.control_flow.joined.unjoined import Unjoined
 from stillgraph.trace.values.arrays.functions import is_numpy
+from stillgraph.trace.values.lists import StagedSpread
 
 
 @dispatch.call.defined
@@ -40,6 +41,10 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
     args = begun(function, args)
     function, args, kwargs = drawing_call(capture, function, meaning is not None, args, kwargs)
     result = _call(capture, meaning, function, args, kwargs)
+    if type(result) is StagedSpread:
+        message = "Python's own code, or a library's in C, picks an element of a list whose length only the run knows"
+        hint = "Pick it in the function itself: values[-1], values[i]."
+        raise refuse("SG210", message, location=here(), hint=hint)
     if capture.knowledge.arrays and meaning is None and is_numpy(function):
         result = made_by_run(capture, result)
     if capture.memory.watched:

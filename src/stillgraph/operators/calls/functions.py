@@ -42,7 +42,7 @@ from stillgraph.trace.guards.one_object import is_told_by_value
 from stillgraph.trace.torch_rules.tensor_classes import make_subclass
 from stillgraph.trace.torch_rules.tensor_construction import from_data
 from stillgraph.trace.values.entries import container_of, table_of
-from stillgraph.trace.values.numbers import Staged, StagedNumber
+from stillgraph.trace.values.numbers import Staged, StagedBool, StagedNumber
 
 
 def _exit(status: Any = None, /) -> NoReturn:
@@ -129,6 +129,8 @@ def _is_not(left: Any, right: Any) -> Any:
 
 def _train(module: torch.nn.Module, mode: bool = True) -> torch.nn.Module:
     """``module.train(mode)``: every submodule's flag is a place like any other."""
+    if not isinstance(mode, (bool, StagedBool)):
+        raise ValueError("training mode is expected to be boolean")
     for inner in module.modules():
         set_attr(inner, "training", mode)
     return module

@@ -17,11 +17,12 @@ from stillgraph.core.files import is_dependency, is_ours, is_standard_library
 from stillgraph.core.identity_cache import weakly_cached
 from stillgraph.core.lookup import class_member
 
-# What gives the same whether its operands are values or stand for them: operations of torch's, and no questions.
+# What gives the same whether its operands are values or stand for them: operations of torch's, and no questions. Of a
+# list of unknown length a subscript does not.
 _UNTROUBLED = frozenset(
     {
         *("RESUME", "NOP", "CACHE", "COPY_FREE_VARS", "LOAD_FAST", "LOAD_FAST_CHECK", "LOAD_FAST_LOAD_FAST"),
-        *("LOAD_DEREF", "LOAD_CONST", "LOAD_GLOBAL", "LOAD_ATTR", "BINARY_OP", "BINARY_SUBSCR", "UNARY_NEGATIVE"),
+        *("LOAD_DEREF", "LOAD_CONST", "LOAD_GLOBAL", "LOAD_ATTR", "BINARY_OP", "UNARY_NEGATIVE"),
         *("BUILD_TUPLE", "RETURN_VALUE", "RETURN_CONST"),
     }
 )

@@ -16,6 +16,7 @@ import torch
 from torch.utils.hooks import RemovableHandle
 
 from stillgraph.core.diagnostics import refuse
+from stillgraph.core.files import is_ours
 from stillgraph.core.location import Location
 from stillgraph.program.operations import closed_over
 from stillgraph.program.types import ObjectType
@@ -118,7 +119,7 @@ def _lasting(recorder: Recorder, value: Any) -> Any:
 
 def _function(recorder: Recorder, function: FunctionType) -> Any:
     """A function; with what it closes over put in by the program where that is staged."""
-    if recorder.is_outer(function):
+    if recorder.is_outer(function) or is_ours(function.__code__.co_filename):  # an operator in a rewritten function
         return function
     names = function.__code__.co_freevars
     staged: dict[str, Any] = {}

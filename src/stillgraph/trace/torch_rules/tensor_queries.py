@@ -75,6 +75,17 @@ def _method(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
     return ask(recorder, func.__name__, args[0], lambda fake: func(fake, *args[1:], **kwargs))
 
 
+def _of_one(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
+    """What differs between tensors that paths leave, while their values have one dtype: only the run knows it."""
+    fake = recorder.to_fake(args[0])
+    if info(fake).is_joined and (func not in _OF_COMPLEX or fake.is_complex()):
+        return _refused(recorder, func, args, kwargs)
+    return _method(recorder, func, args, kwargs) if func is _T._is_view else func(fake)
+
+
+_OF_COMPLEX = (_T.is_conj, torch.is_conj)
+
+
 def _refused(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
     raise refuse("SG301", f"{func.__name__}() of a tensor is asked for, which only the run knows", location=here())
 
@@ -92,7 +103,8 @@ def _copied_flat(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
 
 
 HANDLERS: dict[Any, Callable[..., Any]] = {
-    **{getattr(_T, n): _method for n in ("_is_view", "is_inference", "is_shared", "is_pinned")},
+    **{getattr(_T, n): _method for n in ("is_inference", "is_shared", "is_pinned")},
+    **dict.fromkeys((_T._is_view, _T.is_conj, torch.is_conj, _T.is_neg, torch.is_neg), _of_one),
     _T.contiguous: layouts.contiguous,
     _T.storage_offset: _offset,
     **{getattr(_T, name): layouts.asked() for name in ("stride", "is_contiguous")},
