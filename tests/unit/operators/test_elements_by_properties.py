@@ -123,3 +123,46 @@ def test_what_c_picks_is_right_or_refused(function: Callable[[Tensor], Any]) -> 
             assert static(x) == function(x)
     except sg.CaptureError:
         assert refusal(function, UP).reason.code == "SG210"
+
+
+def test_a_hook_that_subscripts() -> None:
+    w = torch.ones(3, requires_grad=True)
+
+    def function(x: Tensor) -> Tensor:
+        y = w * x
+        y.register_hook(lambda g: g[:] * 2)
+        return y.sum()
+
+    sg.to_static(function, backend="eager")(UP).backward()
+    assert w.grad is not None
+    assert torch.equal(w.grad, UP * 2)
+
+
+@pytest.mark.parametrize("mode", [1, "yes"])
+def test_the_mode_of_a_module_is_a_bool(mode: Any) -> None:
+    module = torch.nn.Dropout()
+
+    def function(x: Tensor) -> Any:
+        module.train(mode)
+        return x
+
+    with pytest.raises(ValueError, match="expected to be boolean"):
+        sg.to_static(function, backend="eager")(UP)
+    assert module.training is True
+
+
+def conjugated(x: Tensor) -> bool:
+    z = torch.complex(x, x)
+    if x.sum() > 0:
+        z = z.conj()
+    return z.is_conj()
+
+
+def viewed(x: Tensor) -> bool:
+    y = x[::2] if x.sum() > 0 else x[:2]
+    return y._is_view()
+
+
+@pytest.mark.parametrize("function", [conjugated, viewed])
+def test_what_differs_between_tensors_of_paths_is_refused(function: Callable[[Tensor], Any]) -> None:
+    assert refusal(function, UP).reason.code == "SG301"

@@ -16,6 +16,7 @@ from stillgraph.deploy.description.left_behind import (
     refuse_shared,
     without_persistence,
 )
+from stillgraph.deploy.description.shared_memory import refuse_shared_memory
 from stillgraph.deploy.description.signature import (
     Brought,
     Signature,
@@ -86,6 +87,7 @@ def pack(
     packer.bring_tensors(program)
     packer.take_arguments()
     refuse_shared(program)
+    refuse_shared_memory(program)
     left = packer.write_effects(program.effects)
     check_left_behind(program, left, args, kwargs)
     leaves = leaves_of(program.result)

@@ -14,6 +14,7 @@ from stillgraph.core.diagnostics import refuse
 from stillgraph.deploy.description.identities import refuse_compared
 from stillgraph.deploy.description.left_behind import refuse_absent, refuse_advanced, refuse_shared, without_persistence
 from stillgraph.deploy.description.other_sizes import OTHER_SIZES, Served
+from stillgraph.deploy.description.shared_memory import refuse_shared_memory
 from stillgraph.deploy.description.whereabouts import Whereabouts
 from stillgraph.deploy.exporting.verification import example_run
 from stillgraph.deploy.python.file import file_of
@@ -55,6 +56,7 @@ def write_python(
     refuse_advanced(program)
     refuse_absent(program)
     refuse_shared(program)
+    refuse_shared_memory(program)
     refuse_compared(program, args, kwargs)
     if function is None and args and isinstance(args[0], nn.Module):
         function, receiver = entered(args[0]), 1
