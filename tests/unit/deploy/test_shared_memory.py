@@ -56,3 +56,17 @@ def test_what_is_read_or_lies_apart_is_saved(tmp_path: Path, kind: type[nn.Modul
     eager, loaded = kind(), sg.load(path)
     for x in (X, -X, X):
         assert torch.equal(loaded(x), eager(x))
+
+
+def written(a: Tensor, b: Tensor) -> Tensor:
+    a.add_(1)
+    return b * 1
+
+
+@pytest.mark.parametrize("suffix", [".pt2", ".onnx"])
+def test_arguments_that_overlap_are_refused_where_one_is_written(tmp_path: Path, suffix: str) -> None:
+    sg.save(written, path := tmp_path / f"written{suffix}", args=(torch.zeros(3), torch.zeros(3)))
+    loaded, memory = sg.load(path), torch.zeros(7)
+    assert torch.equal(loaded(memory[:3], memory[4:]), torch.zeros(3))
+    with pytest.raises(ValueError, match="a, b with memory of their own"):
+        loaded(memory[:3], memory[1:4])

@@ -1,4 +1,4 @@
-"""What properties and special methods give of a list of unknown length: its element or a refusal, never its contents."""
+"""What properties and methods give of a list of unknown length: an element or a refusal, never its contents."""
 
 from __future__ import annotations
 

@@ -16,6 +16,7 @@ import torch
 from stillgraph.core.diagnostics import load_error
 from stillgraph.deploy.description.asked import asks_gradients, asks_layout, handles_errors
 from stillgraph.deploy.description.constants import is_atom
+from stillgraph.deploy.description.shared_memory import arguments_written
 from stillgraph.deploy.description.signature import is_argument, objects_of
 from stillgraph.deploy.description.structure import decode_source, encode_source
 from stillgraph.program.facts.fingerprints import fingerprint
@@ -34,6 +35,7 @@ from stillgraph.program.guards import (
 )
 from stillgraph.program.program import Program
 from stillgraph.program.sources import Source
+from stillgraph.runtime.native.overlap import overlap
 
 _CONTAINERS = (list, tuple, dict)
 
@@ -98,6 +100,9 @@ def _conditions(program: Program) -> Iterator[tuple[str, tuple[Source, ...], Any
                 yield "same", (left, right), same
             case ApartGuard(sources=sources):
                 yield from (("same", pair, False) for pair in combinations(sources, 2))
+    shared = arguments_written(program)
+    if shared:
+        yield "apart", shared, None
 
 
 def _handled_with_gradients(program: Program) -> bool:
@@ -124,7 +129,8 @@ class Precondition:
     def __init__(self, data: Json) -> None:
         self._kind, places, self._expected = data
         self._sources = [decode_source(place) for place in places]
-        if self._kind not in _FAULTS or len(self._sources) != (2 if self._kind == "same" else 1):
+        count = {"same": 2, "apart": len(self._sources)}.get(self._kind, 1)
+        if self._kind not in _FAULTS or len(self._sources) != count:
             raise load_error(f"it has a condition on arguments that is not known here: {str(self._kind)[:100]!r}")
 
     def fault(self, read: Read, named: Named) -> str | None:
@@ -208,6 +214,10 @@ def _leaf(names: list[str], values: list[Any], expected: bool) -> str | None:
     return f"{what}: call it under torch.no_grad()"
 
 
+def _apart(names: list[str], values: list[Any], expected: None) -> str | None:
+    return f"{', '.join(names)} with memory of their own, for the program writes to some" if overlap(values) else None
+
+
 _FAULTS: dict[str, Callable[[list[str], list[Any], Any], str | None]] = {
     "type": _type,
     "length": _length,
@@ -215,6 +225,7 @@ _FAULTS: dict[str, Callable[[list[str], list[Any], Any], str | None]] = {
     "shown": _as_shown,
     "bytes": _bytes,
     "same": _same,
+    "apart": _apart,
     "strides": _strides,
     "offset": _offset,
     "gradient": _gradient,

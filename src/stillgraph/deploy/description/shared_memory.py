@@ -1,4 +1,4 @@
-"""Tensors of a program's state that share memory: in a file each has memory of its own."""
+"""Tensors that share memory, of a program's state or its arguments: in a file each has memory of its own."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from stillgraph.passes.regions.regions import all_nodes
 from stillgraph.passes.regions.values import storage_of
 from stillgraph.program.facts.writes import written_arguments
 from stillgraph.program.program import Input, Program
+from stillgraph.program.sources import Source
 
 
 def refuse_shared_memory(program: Program) -> None:
@@ -25,14 +26,27 @@ def refuse_shared_memory(program: Program) -> None:
     shared = [pair for pair in itertools.combinations(state, 2) if _overlap(*pair)]
     if not shared:
         return
-    nodes = (written for node in all_nodes(program.graph) for written in written_arguments(node))
-    written = {storage_of(node.meta.get("val")) for node in nodes}
+    written = _written(program)
     for one, other in shared:
         if storage_of(one.value) in written:
             both = f"{one.source} and {other.source}"
             message = f"{both} share memory that the program writes to, and in a file each has its own"
             hint = "Keep one of the two, and take the other from it where it is used: self.buf[0]."
             raise refuse("SG402", message, location=program.location, hint=hint)
+
+
+def arguments_written(program: Program) -> tuple[Source, ...]:
+    """The tensors among the arguments, if the program writes to one of several: in the file they lie apart."""
+    objects = objects_of(program)
+    given = [each for each in program.inputs if _is_strided(each.value) and is_argument(each.source, objects)]
+    written = _written(program) if len(given) > 1 else frozenset()
+    return tuple(each.source for each in given) if any(storage_of(each.value) in written for each in given) else ()
+
+
+def _written(program: Program) -> frozenset[int | None]:
+    """The memory that a program writes to."""
+    nodes = (written for node in all_nodes(program.graph) for written in written_arguments(node))
+    return frozenset(storage_of(node.meta.get("val")) for node in nodes)
 
 
 def _is_strided(value: object) -> bool:
