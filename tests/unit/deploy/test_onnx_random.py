@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import onnx
 import pytest
 import torch
 from torch import Tensor
 
 import stillgraph as sg
-
-pytest.importorskip("onnxruntime")
 
 
 def uniform(x: Tensor) -> Tensor:
@@ -45,3 +44,44 @@ def test_the_seed_of_torch_decides(tmp_path: Path) -> None:
         drawn.append(sg.load(path)(torch.zeros(2)))
     assert torch.equal(drawn[0], drawn[1])
     assert not torch.equal(drawn[0], drawn[2])
+
+
+def in_a_loop(x: Tensor) -> Tensor:
+    k, drawn, others = 0, torch.zeros(8), torch.zeros(8)
+    while k < x.sum() + 8:
+        drawn[k] = torch.rand(())
+        others[k] = torch.randn(())
+        k += 1
+    return torch.cat([drawn[:3], others[:3]])
+
+
+def test_each_operation_has_a_seed_of_its_own(tmp_path: Path) -> None:
+    path, x = tmp_path / "drawn.onnx", torch.zeros(())
+    sg.save(in_a_loop, path, args=(x,))
+    model = onnx.load(path)
+    graphs, seeds = [model.graph], []
+    for graph in graphs:
+        for node in graph.node:
+            graphs += [each.g for each in node.attribute if each.type == onnx.AttributeProto.GRAPH]
+            seeds += [each.f for each in node.attribute if each.name == "seed"]
+    assert len(seeds) == len({*seeds}) == 2
+    assert all(seed == int(seed) and 0 < seed < 1 << 24 for seed in seeds)
+
+
+def test_draws_may_decide_sizes_and_what_a_loop_writes(tmp_path: Path) -> None:
+    def walk(x: Tensor) -> tuple[Tensor, Tensor]:
+        path, place = x[None], x
+        while place.abs() < 3 and len(path) < 40:
+            place = place + torch.randn(())
+            path = torch.cat([path, place[None]])
+        return path, x + 1
+
+    x = torch.zeros(())
+    sg.save(walk, tmp_path / "walk.onnx", args=(x,))
+    loaded = sg.load(tmp_path / "walk.onnx")
+    for start in (x, torch.tensor(5.0)):
+        path, after = loaded(start)
+        assert path[0] == start
+        assert (path[:-1].abs() < 3).all()
+        assert after == start + 1
+        assert path[-1].abs() >= 3 or len(path) == 40
