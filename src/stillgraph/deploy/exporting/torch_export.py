@@ -70,6 +70,7 @@ def export(
         raise refuse("SG402", message, location=line_of(module, error), hint=hint) from error
     exported._guards_code = []  # Python source, which has no place in a file
     _check_open(exported, dynamic)
+    _forget_least(exported)
     _spell_sums(exported.graph_module)
     _spell_slices(exported.graph_module)
     _give_plain_dicts(exported)
@@ -90,6 +91,21 @@ def _check_open(program: ExportedProgram, dynamic: list[set[int]]) -> None:
             if only is not None:
                 message = f"dimension {dim} of {name!r} was declared open, but torch.export takes only {only} for it"
                 raise refuse("SG501", message, hint=f"Give an example with another size than {only}, such as 5.")
+
+
+def _forget_least(program: ExportedProgram) -> None:
+    """Take out what torch asserts for it takes no open dimension to be 0 or 1, where a branch gives one on.
+
+    What an operation needs of its sizes it checks itself, and what the program asserts is another operation.
+    """
+    for region in regions(program.graph_module):
+        for node in region.graph.find_nodes(op="call_function", target=torch.ops.aten._assert_scalar.default):
+            asked = arguments(node)[0]
+            if isinstance(asked, fx.Node) and asked.target is operator.ge and asked.args[1] == _LEAST:
+                region.graph.erase_node(node)
+                if not asked.users:
+                    region.graph.erase_node(asked)
+        region.recompile()
 
 
 def _give_plain_dicts(program: ExportedProgram) -> None:

@@ -75,11 +75,14 @@ def decomposed(program: ExportedProgram, registry: Any) -> ExportedProgram:
     table: Table = _table(known) if missing or writing else {}
     if writing:
         whole: ExportedProgram = program.run_decompositions(dict(table))
+        for region in regions(whole.graph_module):
+            _count_by_sizes(region)
         return whole
     for region, node in missing:
         if node.target in table or _is_composite(node.target):
             _write_out(region, node, table)
     for region in regions(program.graph_module):
+        _count_by_sizes(region)
         region.recompile()
     _name_results(program)
     return program
