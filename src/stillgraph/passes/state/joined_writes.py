@@ -20,6 +20,7 @@ from stillgraph.passes.regions.regions import (
     outputs,
     placeholders,
     results,
+    set_outputs,
 )
 from stillgraph.passes.regions.values import Fakes, storage_of, value_of
 from stillgraph.passes.state.growing import expression
@@ -53,7 +54,11 @@ def write_to_both(program: Program) -> Program:
             control, index, writer = found[0]
             if not isinstance(control, Branch):
                 raise _refused("a loop's result", writer)
-            _Joined(work, module, control, index, writer).rewrite()
+            joined = _Joined(work, module, control, index, writer)
+            if joined.is_read_first():
+                joined.copy()
+            else:
+                joined.rewrite()
     return fresh
 
 
@@ -141,6 +146,40 @@ class _Joined:
                 names.add(node)
                 self._write_back(node, chosen, mask, sources)
             self._current = None if targets else self._current
+
+    def is_read_first(self) -> bool:
+        """Whether the result is only read, and not behind the first write to what it may be."""
+        result = results(self.branch.node)[self.index]
+        mine = roots_of(self.module)
+        shared = {storage_of(value_of(result)), storage_of(self.branch.node.meta["val"][self.index])}
+        left, following = set(result.users), result.next
+        for user in left:
+            is_kept = user.op == "output" or control_of(self.module, user) is not None
+            if is_kept or storage_of(value_of(user)) in shared or isinstance(value_of(user), (tuple, list)):
+                return False
+        while left:
+            left.discard(following)
+            targets = _targets(self.module, following)
+            writes = any(not mine.get(result, frozenset()).isdisjoint(mine.get(each, ())) for each in targets)
+            if result in targets or (writes and left):
+                return False
+            following = following.next
+        return True
+
+    def copy(self) -> None:
+        """Let both arms give copies."""
+        result = results(self.branch.node)[self.index]
+        value = self.fakes.like(result.meta["val"])
+        for arm in self.branch.arms:
+            given = outputs(arm)
+            own = given[self.index]
+            if isinstance(own, fx.Node):
+                with arm.graph.inserting_before(arm.graph.output_node()):
+                    given[self.index] = call(own, "clone", (own,), value)
+                set_outputs(arm, given)
+        values = list(self.branch.node.meta["val"])
+        values[self.index] = result.meta["val"] = value
+        self.branch.node.meta["val"] = tuple(values)
 
     def _is_read_alone(self, view: fx.Node, result: fx.Node) -> bool:
         """Whether a view is read before its memory is written again, and not handed on: it may be one of a copy."""
