@@ -11,7 +11,7 @@ from stillgraph.runtime.guards.kinds.kind import Kind, Read
 from stillgraph.runtime.guards.weak import ids_while_alive, is_member, weak_object
 from stillgraph.runtime.native.function_writer import FunctionWriter
 
-_MANY = 16  # more names than most namespaces have
+_FEW, _MANY = 4, 16  # what is quickly asked one after another; more names than most namespaces have
 
 
 class OfMembers(Kind[MembersGuard]):
@@ -40,8 +40,8 @@ class OfMissingNames(Kind[MissingGuard]):
 
     def miss(self, guard: MissingGuard, writer: FunctionWriter) -> str:
         value, names = writer.read(guard.source), guard.names + guard.hiding
-        if len(names) == 1:
-            return f"{names[0]!r} in {value}"
+        if len(names) <= _FEW:
+            return " or ".join(f"{name!r} in {value}" for name in names)
         if len(names) > _MANY:
             return f"not {writer.constant(frozenset(names))}.isdisjoint({value})"
         return f"not {value}.keys().isdisjoint({writer.constant(names)})"
