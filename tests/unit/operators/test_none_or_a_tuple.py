@@ -382,3 +382,30 @@ def noted_first(x: Tensor) -> Any:
 @pytest.mark.parametrize("function", [asked_in_a_function, asked_and_counted, noted_first])
 def test_what_a_condition_writes_in_a_later_iteration(function: Callable[[Tensor], Any]) -> None:
     agree(function, *CALLS)
+
+
+def both_of_two(x: Tensor) -> Tensor:
+    a = (x[0], 0) if x[0] > 0 else None
+    b = (x[1], 1) if x[1] > 0 else None
+    if a is not None and b is not None:
+        return a[0] + b[1]
+    if a is None or b is None or x[2] > 0:
+        return x.sum()
+    return a[0]
+
+
+def both_in_a_loop(x: Tensor) -> Any:
+    best, steps, k = None, [], 0
+    while k < 5 and x[k] > -1.5:
+        before = best
+        if x[k] > 0:
+            best = (x[k], k)
+        if before is not None and best is not None:
+            steps.append(best[1] - before[1])
+        k += 1
+    return steps, best
+
+
+@pytest.mark.parametrize("function", [both_of_two, both_in_a_loop])
+def test_where_two_are_there(function: Callable[[Tensor], Any]) -> None:
+    agree(function, *CALLS)

@@ -53,7 +53,9 @@ def _chain(
     else:
         result = select(capture, known, go_on, stop, f"and {operand}", places(keeps, *rest))
     if isinstance(result, (StagedBool, torch.Tensor)):
-        capture.implies(result, not stop_at, known)
+        for each in (known, *last):
+            if each is known or (isinstance(each, StagedBool) and capture.region.holds(each)):
+                capture.implies(result, not stop_at, each)
     # ``staged or True``; not of how deep a function is inside itself, which would be unrolled, a copy for each call.
     if last and not capture.is_recursing and _is_certain(capture, last[0], stop_at):
         capture.is_certainly(result, stop_at)
