@@ -269,3 +269,54 @@ def test_what_does_something_outside_is_not_run_with_other_sizes(
     save(making, tmp_path / "file.py", 3)
     with pytest.raises(AssertionError, match="beside eager"):
         save(neighbours, tmp_path / "other.py", 3)
+
+
+# ---- what users say of a size is asked by the file, too
+def of_a_size_by_assert(x: Tensor) -> Tensor:
+    assert x.shape[0] >= 2, "too short"
+    return x * x.shape[0]
+
+
+def of_a_count_by_check(x: Tensor) -> Tensor:
+    found = x[x > 0] if x.sum() > 0 else x[x < 0]
+    torch._check(found.shape[0] >= 2)
+    return found.reshape(-1) * 2
+
+
+def of_a_count_by_raise(x: Tensor) -> Tensor:
+    found = x[x > 0] if x.sum() > 0 else x[x < 0]
+    if found.shape[0] < 2:
+        raise ValueError("too few")
+    return found
+
+
+@pytest.mark.parametrize("suffix", ["pt2", "onnx"])
+@pytest.mark.parametrize("function", [of_a_size_by_assert, of_a_count_by_check, of_a_count_by_raise])
+def test_what_is_said_of_a_size_is_asked(function: Callable[[Tensor], Tensor], suffix: str, tmp_path: Path) -> None:
+    path = tmp_path / f"asked.{suffix}"
+    sg.save(function, path, args=(torch.tensor([1.0, 2.0, 3.0, -1.0, -4.0]),), input_spec=[sg.InputSpec([None])])
+    loaded = sg.load(path)
+    for x in (torch.tensor([1.0, 2.0, -1.0]), torch.tensor([-3.0, -2.0, 1.0])):
+        assert torch.equal(loaded(x), function(x))
+    x = torch.tensor([1.0]) if function is of_a_size_by_assert else torch.tensor([1.0, -0.5])
+    with pytest.raises((AssertionError, RuntimeError, ValueError)):
+        function(x)
+    with pytest.raises((AssertionError, RuntimeError, ValueError)):
+        loaded(x)
+
+
+def taken_one_by_one(x: Tensor) -> Tensor:
+    total = torch.zeros(())
+    while x.numel() > 0:
+        total = total * 2 + x[0]
+        x = x[1:]
+    return total
+
+
+@pytest.mark.parametrize("suffix", ["pt2", "onnx"])
+def test_a_loop_until_nothing_is_left(suffix: str, tmp_path: Path) -> None:
+    path = tmp_path / f"left.{suffix}"
+    sg.save(taken_one_by_one, path, args=(torch.ones(3),), input_spec=[sg.InputSpec([None])])
+    for size in (4, 1, 0):
+        x = torch.arange(1.0, size + 1)
+        assert torch.equal(sg.load(path)(x), taken_one_by_one(x))

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 import stillgraph as sg
+from stillgraph.deploy.exporting.verification import check_artefact
 
 
 def uniform(x: Tensor) -> Tensor:
@@ -34,6 +35,47 @@ def test_draws_are_independent(tmp_path: Path, function: object) -> None:
     assert len(set(drawn[0].tolist())) == drawn.shape[1]
     steps = drawn[:, 1:3] - drawn[:, :2]
     assert not torch.allclose(steps[:, 0] % 1, steps[:, 1] % 1, atol=1e-4)  # as on a lattice
+
+
+def raised_by_what_it_draws(x: Tensor) -> Tensor:
+    drawn = torch.rand(())
+    assert drawn > 0.5, "too small"
+    return x + 1
+
+
+def always_raised(x: Tensor) -> Tensor:
+    drawn = torch.rand(())
+    assert drawn > 2, "too small"
+    return x + 1
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_only_what_other_draws_explain_is_taken(fails: bool) -> None:
+    """Whichever failed alone is run again: what always fails is not explained by draws."""
+    x = torch.zeros(2)
+
+    def run() -> list[Tensor]:
+        if fails:
+            raise ValueError("always")
+        return [x + 1]
+
+    program = sg.export(uniform if fails else always_raised, (x,))
+    with pytest.raises(sg.ExportError, match="SG403"):
+        check_artefact(program, run, (x,), {}, same_generator=False)
+
+
+def test_what_other_draws_explain_is_taken() -> None:
+    x = torch.zeros(2)
+    program, failed = sg.export(raised_by_what_it_draws, (x,)), []
+
+    def now_and_then() -> list[Tensor]:
+        failed.append(len(failed) % 2 == 0)
+        if failed[-1]:
+            raise ValueError("too small")
+        return [x + 1]
+
+    for run in (now_and_then, lambda: [x + 1]):
+        check_artefact(program, run, (x,), {}, same_generator=False)
 
 
 def test_the_seed_of_torch_decides(tmp_path: Path) -> None:

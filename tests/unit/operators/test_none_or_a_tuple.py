@@ -337,7 +337,25 @@ def is_still_itself(x: Tensor) -> bool:
     return best is before
 
 
-@pytest.mark.parametrize("function", [is_the_one_before, is_still_itself])
+def of_constants(x: Tensor) -> bool:
+    made = [1]
+    before = pair = tuple(made)
+    if x[1] > 0:
+        pair = tuple(made)
+    return pair is before
+
+
+def of_constants_in_a_loop(x: Tensor) -> bool:
+    made = [1]
+    before = pair = tuple(made)
+    k = 0
+    while k < 5 and x[k] > -1.5:
+        pair = tuple(made)
+        k += 1
+    return pair is before
+
+
+@pytest.mark.parametrize("function", [is_the_one_before, is_still_itself, of_constants, of_constants_in_a_loop])
 def test_whether_it_is_one_tuple_is_refused(function: Callable[[Tensor], Any]) -> None:
     assert refusal(function, CALLS[0]).reason.code == "SG301"
 

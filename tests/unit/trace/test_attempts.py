@@ -41,7 +41,7 @@ def test_numbers_that_many_layers_write_are_found_together() -> None:
         assert torch.equal(static(x), eager(x))
     assert [(each.count, each.total) for each in model] == [(each.count, each.total) for each in eager]
     (program,) = static.forward.programs
-    assert attempts(program) <= 4  # one number, the others, and what follows from them
+    assert attempts(program) == 3  # with one number, with the others, and with what follows from them
 
 
 class Masked(nn.Module):
@@ -60,7 +60,8 @@ class Masked(nn.Module):
         if x.sum() > 0:
             given["mask"] = x > 1
         call = self.__call__
-        return call(**given)  # type: ignore[no-any-return]  # of Any
+        masked: Tensor = call(**given)
+        return masked
 
 
 def linears(graph: torch.fx.GraphModule) -> int:

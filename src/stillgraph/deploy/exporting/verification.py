@@ -36,7 +36,7 @@ from stillgraph.runtime.native.modes import entered
 from stillgraph.runtime.native.native import lower
 
 _SEED = 20240229
-_TRIES = 8  # how often an artefact runs that fails where the program does not, for it draws other numbers
+_TRIES = 8  # how often what failed alone runs again, for it drew other numbers
 _ANYTHING = object()  # stands for what depends on draws, of which no more is known
 _NOTHING = object()  # a leaf of the result that means nothing: it stands beside a flag that says None
 
@@ -67,15 +67,17 @@ def check_artefact(
         ExampleTimeout: they run for longer than they may.
     """
     places = written or {}
+    reference = functools.partial(_reference, program, args, kwargs, [*places.values()])
     checking = doing("checking the file on the example")
     with checking, example_run(program, seconds), torch.random.fork_rng(devices=[]), torch.no_grad(), quiet():
         torch.manual_seed(_SEED)
-        expected = _outcome(lambda: _reference(program, args, kwargs, [*places.values()]))
+        expected = _outcome(reference)
         torch.manual_seed(_SEED)
         actual = _outcome(run)
     if isinstance(expected, BaseException) or isinstance(actual, BaseException):
+        failed = run if isinstance(actual, BaseException) else reference
         one = not (isinstance(expected, BaseException) and isinstance(actual, BaseException))
-        if one and (same_generator or not _may_fail(program, run)):
+        if one and (same_generator or not _fails_by_draws(program, failed)):
             with torch.random.fork_rng(devices=[]), torch.no_grad():
                 torch.manual_seed(_SEED)
                 check_iterations(program, _inputs(program, args, kwargs))
@@ -129,12 +131,12 @@ def example_run(program: Program, seconds: float | None) -> Iterator[None]:
         raise refuse("SG501", message, location=program.location, hint=hint, kind=ExampleTimeout) from None
 
 
-def _may_fail(program: Program, run: Callable[[], Sequence[torch.Tensor]]) -> bool:
-    """Whether other draws may be why one of program and artefact failed: the artefact does not always fail."""
+def _fails_by_draws(program: Program, failed: Callable[[], Sequence[Any]]) -> bool:
+    """Whether what failed, the program or the artefact, may have failed for what it drew: it does not always fail."""
     if not any(draws(node) for node in all_nodes(program.graph)):
         return False
-    with torch.no_grad(), quiet():
-        return any(not isinstance(_outcome(run), BaseException) for _ in range(_TRIES))
+    with torch.random.fork_rng(devices=[]), torch.no_grad(), quiet():
+        return any(not isinstance(_outcome(failed), BaseException) for _ in range(_TRIES))
 
 
 def _drawn(program: Program) -> dict[int | None, Any]:

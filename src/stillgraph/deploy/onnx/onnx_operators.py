@@ -27,11 +27,6 @@ def isinf(x: FLOAT) -> Any:
     return op.Equal(op.Abs(x), op.CastLike(op.Constant(value_float=float("inf")), x))
 
 
-def numel(x: Any) -> Any:
-    """``x.numel()``, of a tensor of which only the run knows how large it is."""
-    return op.Size(x)
-
-
 def median(x: FLOAT) -> Any:
     """The lower median of all elements; NaN where there is one."""
     flat = op.Reshape(x, op.Constant(value_ints=[-1]))
@@ -274,7 +269,6 @@ TABLE: dict[Any, Any] = {
     torch.ops.aten.full.default: full,
     torch.ops.aten.log_sigmoid.default: log_sigmoid,
     torch.ops.aten.isinf.default: isinf,
-    torch.ops.aten.sym_numel.default: numel,
     torch.ops.aten.matmul.default: matmul,
     torch.ops.aten.mv.default: matmul,
     torch.ops.aten.median.default: median,

@@ -30,7 +30,8 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
     if capture is None:
         return function(*args, **kwargs)
     if capture.has_several:
-        args = tuple([narrowed(capture, value) if type(value) is Unjoined else value for value in args])
+        args = tuple([_narrowed(capture, value) for value in args])
+        kwargs = {name: _narrowed(capture, value) for name, value in kwargs.items()}
     for way in WAYS:
         given = way(capture, function, args, kwargs)
         if type(given) is Settled:
@@ -53,6 +54,10 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
         capture.iterators.made(result, (args, kwargs))
     note_stream(capture, result)
     return result
+
+
+def _narrowed(capture: Session, value: Any) -> Any:
+    return narrowed(capture, value) if type(value) is Unjoined else value
 
 
 def _call(

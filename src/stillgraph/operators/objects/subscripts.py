@@ -29,6 +29,7 @@ from stillgraph.operators.objects.strings import text
 from stillgraph.trace.capture.session import Session, session
 from stillgraph.trace.code.frames import here
 from stillgraph.trace.control_flow.both_sides import require_one_object, several_in
+from stillgraph.trace.control_flow.joined.unjoined import is_leaf
 from stillgraph.trace.control_flow.narrowing import exchanged
 from stillgraph.trace.values import number_failures
 from stillgraph.trace.values.entries import find
@@ -112,7 +113,8 @@ def _staged_item(capture: Session, target: Any, key: StagedInt) -> Any:
     if said is not None:
         require_in_range(capture, len(elements), key, said)
     picked = pick(capture, elements, key, list if isinstance(target, list) else tuple)
-    capture.identities.references.pick(target, key, picked)
+    if not is_leaf(picked):
+        capture.identities.references.pick(target, key, picked)
     return picked
 
 

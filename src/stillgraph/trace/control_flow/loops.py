@@ -323,6 +323,7 @@ def _joined(
             entry, result = loop_.places[key].get(), build(state, lambda _: next(values))
             for value in (entry, left[key]):
                 recorder.identities.take_apart(mutable_containers(value))
+            recorder.identities.join_tuple(result)
             _freeze(recorder, state, left[key], result, arm, stays)
             leave(recorder, loop_.places[key], result)
             loop_.elements.close(key, left[key], result)

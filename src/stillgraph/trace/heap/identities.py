@@ -75,6 +75,7 @@ class Identities:
         self._frozen_on: dict[int, set[Path | None]] = {}  # on which paths; None is for all
         self._branches: set[Any] = set()  # the branches whose paths `_frozen_on` names
         self._apart: dict[int, Any] = {}  # of what loops and handlers have made others
+        self._joined_tuples: dict[int, tuple[Any, ...]] = {}  # made anew of two that paths leave
         self._kept: dict[int, Any] = {}  # objects of a path that lists of unknown length hold as they are
         self._places: dict[int, Any] = {}  # where the capture was when it made a copy
         self._read_at: dict[int, tuple[Any, Any, int]] = {}  # by copy: out of what it was read, at which known index
@@ -86,6 +87,16 @@ class Identities:
         for each in sides:
             sides += [side for side in (each.left, each.right) if isinstance(side, Origin)]
             self._sides.update({id(side): side for side in (each.left, each.right)})
+
+    def join_tuple(self, made: Any) -> Any:
+        """Remember a tuple that was made of two: on a path, it may be one that the code has by another name."""
+        if isinstance(made, tuple):
+            self._joined_tuples[id(made)] = made
+        return made
+
+    def is_joined_tuple(self, value: Any) -> bool:
+        """Whether `join_tuple` was told of it."""
+        return id(value) in self._joined_tuples
 
     def taken_apart(self) -> dict[int, Any]:
         """By their ids, the objects that joins and loops have looked into, to make others of them."""

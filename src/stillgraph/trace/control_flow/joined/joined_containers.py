@@ -76,7 +76,7 @@ class JoinedContainers:
     def _once(self, left: Any, right: Any, build: Build) -> Build:
         """A build that gives one object however many places hold these two: two names stay names of one container."""
         if isinstance(left, (tuple, slice, Exit, Entry, StagedArray)):
-            return build
+            return lambda outs: self._recorder.identities.join_tuple(build(outs))
         for side, (mine, other) in enumerate(((left, right), (right, left))):
             if left is DEAD or right is DEAD or is_empty(mine):
                 continue
