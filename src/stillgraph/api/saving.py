@@ -34,9 +34,11 @@ from stillgraph.runtime.native.tracebacks import presenting
 from stillgraph.settings import SETTINGS
 from stillgraph.trace.code.compiled import is_compiled
 from stillgraph.trace.code.options import Options
+from stillgraph.trace.heap.births import without_full_collections
 
 
 @presenting
+@without_full_collections()
 def save(
     target: Any,
     path: str | os.PathLike[str],

@@ -9,10 +9,15 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor
+from torch._export.serde import serialize
 from torch.export import ExportedProgram
+from torch.fx import GraphModule, _symbolic_trace
+from torch.onnx._internal.exporter import _registration
+from torch.onnx._internal.exporter._registration import ONNXRegistry
 
 import stillgraph as sg
 from stillgraph.core.progress import Phase, listening
+from stillgraph.deploy.pt2 import torch_archive
 
 REGIONS = 12  # of three loops and three branches
 
@@ -137,3 +142,46 @@ def test_what_is_written_to_keeps_its_dtype_in_an_onnx_file(tmp_path: Path) -> N
         found, expected = sg.load(path)(x), added_to_fewer_bits(x)
         assert torch.equal(found, expected)
         assert found.dtype == expected.dtype
+
+
+def test_the_methods_of_modules_are_exchanged_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    exchanged: list[str] = []
+    patch = _symbolic_trace._PatchedFnSetAttr.patch
+
+    def counting(self: Any) -> None:
+        exchanged.append(self.fn_name)
+        patch(self)
+
+    monkeypatch.setattr(_symbolic_trace._PatchedFnSetAttr, "patch", counting)
+    sg.save(nested, tmp_path / "nested.pt2", args=(torch.arange(3),))
+    assert Counter(exchanged) == {"__call__": 1, "__getattr__": 1}
+
+
+def test_the_code_of_a_region_is_read_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    sg.save(nested, path := tmp_path / "nested.pt2", args=(torch.arange(3),))
+    made: list[Any] = []
+    recompile = GraphModule.recompile
+    monkeypatch.setattr(GraphModule, "recompile", lambda self: made.append(self) or recompile(self))
+    torch_archive.read(path.open("rb"))
+    assert max(Counter(map(id, made)).values()) <= 2  # when it is made, and when it is given its place
+
+
+def test_torchs_translations_are_read_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    sg.save(nested, tmp_path / "first.onnx", args=(torch.arange(3),))
+    monkeypatch.setattr(ONNXRegistry, "from_torchlib", None)
+    sg.save(nested, path := tmp_path / "second.onnx", args=(torch.arange(3),))
+    assert torch.equal(sg.load(path)(torch.arange(3) * 2), nested(torch.arange(3) * 2))
+
+
+@pytest.mark.parametrize("name", ["one.pt2", "one.onnx"])
+def test_torch_is_as_it_was(name: str, tmp_path: Path) -> None:
+    exchanged = [
+        *((serialize, each) for each in ("canonicalize", "typing")),
+        *((GraphModule, each) for each in ("_recompile_submodules", "recompile")),
+        (_symbolic_trace._Patcher, "patch_method"),
+        (_registration, "ONNXRegistry"),
+        (torch.fx.config, "do_not_emit_stack_traces"),
+    ]
+    before = [getattr(owner, each) for owner, each in exchanged]
+    sg.save(nested, tmp_path / name, args=(torch.arange(3),))
+    assert [getattr(owner, each) for owner, each in exchanged] == before

@@ -23,6 +23,7 @@ from torch import fx
 from torch._guards import detect_fake_mode
 from torch._subclasses.functional_tensor import FunctionalTensorMode, PythonFunctionalizeAPI
 from torch.fx import traceback
+from torch.fx._symbolic_trace import _Patcher
 from torch.fx.experimental import _config
 from torch.fx.experimental.proxy_tensor import get_proxy_mode
 
@@ -46,12 +47,49 @@ def regions_apart() -> Iterator[None]:
     """
     with _ONE_AT_A_TIME, contextlib.ExitStack() as stack:
         stack.enter_context(_config.patch(backed_size_oblivious=True))  # type: ignore[attr-defined]  # torch adds it
+        stack.enter_context(_without_stacks())
+        stack.enter_context(_methods_patched_once())
         stack.enter_context(modes_apart())
         stack.enter_context(joined_by_sizes())
         for operator in _OPERATORS:
             stack.enter_context(_called_apart(type(operator)))
             stack.enter_context(_trusted(operator))
         yield
+
+
+@contextlib.contextmanager
+def _without_stacks() -> Iterator[None]:
+    """Let torch note no stack with a node: what it traces are graphs, so the lines would be its own."""
+    before = getattr(fx.config, _NO_STACKS, None)  # of later releases than 2.11
+    setattr(fx.config, _NO_STACKS, True)
+    try:
+        yield
+    finally:
+        setattr(fx.config, _NO_STACKS, before)
+
+
+_NO_STACKS = "do_not_emit_stack_traces"
+
+
+@contextlib.contextmanager
+def _methods_patched_once() -> Iterator[None]:
+    """Let torch exchange methods of modules for what it traces, but not again for each region: a region calls none.
+
+    To exchange one, Python goes through all classes of modules that there are, and each graph has a class of its own.
+    """
+    patch_method = _Patcher.patch_method
+    made: list[Any] = []
+
+    def patch_once(self: _Patcher, kind: type, name: str, new: Any, deduplicate: bool = True) -> None:
+        if not any(getattr(kind, name) is each for each in made):
+            made.append(new)
+            patch_method(self, kind, name, new, deduplicate)
+
+    _Patcher.patch_method = patch_once  # type: ignore[assignment,method-assign]
+    try:
+        yield
+    finally:
+        _Patcher.patch_method = patch_method  # type: ignore[method-assign]
 
 
 @contextlib.contextmanager

@@ -74,6 +74,7 @@ def export(
     _spell_sums(exported.graph_module)
     _spell_slices(exported.graph_module)
     _give_plain_dicts(exported)
+    _drop_provenance(exported.graph_module)
     return exported
 
 
@@ -116,6 +117,13 @@ def _give_plain_dicts(program: ExportedProgram) -> None:
         given = tree_unflatten([0] * spec.num_leaves, spec)
         plain = tuple(dict(value) if isinstance(value, dict) else value for value in given)
         whole.signature.out_spec = tree_structure(plain)
+
+
+def _drop_provenance(module: fx.GraphModule) -> None:
+    """Drop out of which nodes torch has made the nodes: they are of graphs that nobody has, and named by addresses."""
+    for region in regions(module):
+        for node in region.graph.nodes:
+            node.meta.pop("from_node", None)
 
 
 def _spell_sums(module: fx.GraphModule) -> None:

@@ -10,6 +10,7 @@ The adapter to `torch.onnx`'s preparation of a program.
 from __future__ import annotations
 
 import contextlib
+import functools
 import operator
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -22,7 +23,8 @@ from torch._guards import detect_fake_mode
 from torch.export import ExportedProgram
 from torch.export.graph_signature import TensorArgument
 from torch.fx.experimental.proxy_tensor import make_fx
-from torch.onnx._internal.exporter import _decomp, _fx_passes, _registration
+from torch.onnx._internal.exporter import _constants, _decomp, _fx_passes, _registration
+from torch.onnx._internal.exporter._registration import ONNXRegistry
 from torch.onnx._internal.fx.passes import type_promotion
 from torch.utils._pytree import tree_flatten
 
@@ -43,15 +45,32 @@ def decomposed_once() -> Iterator[None]:
     """Within it `torch.onnx` prepares programs so. What is exchanged is the process's: for one thread at a time."""
     passes: Any = _fx_passes
     theirs = passes.decompose_with_registry, passes.insert_type_promotion_nodes
-    apis = _TRANSLATIONS.onnxscript_apis
+    apis, registries = _TRANSLATIONS.onnxscript_apis, _TRANSLATIONS.ONNXRegistry
     passes.decompose_with_registry, passes.insert_type_promotion_nodes = decomposed, _promote
-    _TRANSLATIONS.onnxscript_apis = _Translations()
+    _TRANSLATIONS.onnxscript_apis, _TRANSLATIONS.ONNXRegistry = _Translations(), _Registry
     try:
         with regions_apart():
             yield
     finally:
         passes.decompose_with_registry, passes.insert_type_promotion_nodes = theirs
-        _TRANSLATIONS.onnxscript_apis = apis
+        _TRANSLATIONS.onnxscript_apis, _TRANSLATIONS.ONNXRegistry = apis, registries
+
+
+class _Registry(ONNXRegistry):
+    """A registry of torch's translations, of which torch reads all signatures once in a process, not for each file."""
+
+    @classmethod
+    def from_torchlib(cls, opset_version: int = _constants.TORCHLIB_OPSET) -> _Registry:
+        registry = cls()
+        registry._opset_version = opset_version
+        registry.functions = {target: [*found] for target, found in _translations_of(opset_version).items()}
+        return registry
+
+
+@functools.cache
+def _translations_of(opset_version: int) -> dict[Any, Any]:
+    functions: dict[Any, Any] = ONNXRegistry.from_torchlib(opset_version).functions
+    return functions
 
 
 def decomposed(program: ExportedProgram, registry: Any) -> ExportedProgram:

@@ -24,6 +24,7 @@ from stillgraph.core.diagnostics import LoadError, load_error
 from stillgraph.deploy.exporting.torch_export import quiet, summary
 from stillgraph.deploy.pt2.damage import check_sums
 from stillgraph.deploy.pt2.patient import patient
+from stillgraph.deploy.pt2.serde import without_vain_work
 from stillgraph.deploy.pt2.untrusted import check_records
 
 ALONE = "model"
@@ -52,7 +53,7 @@ def write(path: Path, programs: Mapping[str, ExportedProgram], extra: Mapping[st
 
 
 def _package(file: IO[bytes], programs: Mapping[str, ExportedProgram], extra: Mapping[str, str]) -> None:
-    with patient(file) as writing:
+    with patient(file) as writing, without_vain_work():
         package_pt2(writing, exported_programs=dict(programs), extra_files=dict(extra))
     file.seek(0)
 
@@ -69,7 +70,8 @@ def read(file: IO[bytes]) -> tuple[dict[str, ExportedProgram], dict[str, str]]:
             check_records(PT2ArchiveReader(file), file)
             check_sums(file)
             file.seek(0)
-            contents = load_pt2(file)
+            with without_vain_work():
+                contents = load_pt2(file)
     except LoadError:
         raise
     except Exception as error:  # of any kind: torch's reader is not made for damaged files

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Iterator
 
 from torch import fx
 
@@ -24,19 +25,22 @@ def drop_dead_lists(program: Program) -> Program:
         while …: rows = [*rows, [x, y]]   →      while …: n = n
         return x                                 return x
     """
+    if not any(_dead_lists(program.graph)):
+        return program
     fresh = copied(program)
     fakes = Fakes(fresh.graph)
-    dropped = False
-    for module in all_regions(fresh.graph):
+    for loop, index in _dead_lists(fresh.graph):
+        _empty(loop, index, fakes)
+    return drop_dead_code(fresh)
+
+
+def _dead_lists(graph: fx.GraphModule) -> Iterator[tuple[Loop, int]]:
+    """The loops that carry such a list, with its index among what they carry."""
+    for module in all_regions(graph):
         for node in module.graph.nodes:
             loop = control_of(module, node)
-            if not isinstance(loop, Loop):
-                continue
-            for index in range(len(loop.entries)):
-                if _is_dead(loop, index):
-                    _empty(loop, index, fakes)
-                    dropped = True
-    return drop_dead_code(fresh) if dropped else program
+            if isinstance(loop, Loop):
+                yield from ((loop, index) for index in range(len(loop.entries)) if _is_dead(loop, index))
 
 
 def _is_dead(loop: Loop, index: int) -> bool:

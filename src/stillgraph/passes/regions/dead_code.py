@@ -17,6 +17,8 @@ def drop_dead_code(program: Program) -> Program:
         y = x * 2          →     return x
         return x
     """
+    if not any(_is_dead(module, node) for module in all_regions(program.graph) for node in module.graph.nodes):
+        return program
     fresh = copied(program)
     for module in all_regions(fresh.graph):
         sweep(module)
@@ -26,8 +28,12 @@ def drop_dead_code(program: Program) -> Program:
 def sweep(module: fx.GraphModule) -> None:
     """Drop the dead code of one region, but not of those in it."""
     for node in reversed(list(module.graph.nodes)):
-        if not node.users and _is_pure(module, node):
+        if _is_dead(module, node):
             module.graph.erase_node(node)
+
+
+def _is_dead(module: fx.GraphModule, node: fx.Node) -> bool:
+    return not node.users and _is_pure(module, node)
 
 
 def _is_pure(module: fx.GraphModule, node: fx.Node) -> bool:

@@ -256,7 +256,7 @@ class _Known:
             return
         for name, known in self.by_symbol.items():
             now = getattr(environment, name)
-            for symbol in now.keys() - known.keys():
+            for symbol in set(now).difference(known):  # of dicts, which have the hashes: symbols work theirs out
                 if symbol in self.symbols or symbol is None:
                     del now[symbol]
             now.update(_copy(known))

@@ -102,8 +102,8 @@ class Births:
 def without_full_collections() -> Iterator[None]:
     """In the body, Python's collector leaves old objects alone.
 
-    A capture makes so many objects that last that the collector would walk through all of the process every few
-    seconds. What is garbage meanwhile is found later.
+    A capture, and the making of a file, make so many objects that the collector would walk through all of the process
+    every few seconds. What is garbage meanwhile is found later.
     """
     young, middle, old = before = gc.get_threshold()
     if old >= _NEVER:  # another capture is going on around this one, or in another thread
