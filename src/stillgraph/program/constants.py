@@ -35,7 +35,7 @@ class Known:
         return hash(self._key)
 
     def __repr__(self) -> str:
-        return repr(self.value)
+        return repr(self.value) if is_constant(self.value) else f"<{type(self.value).__name__}>"
 
 
 def is_constant(value: Any) -> bool:

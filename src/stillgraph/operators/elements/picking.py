@@ -12,7 +12,8 @@ from stillgraph.program.types import JoinFailure, join_types
 from stillgraph.trace.capture.session import Session
 from stillgraph.trace.code.frames import here
 from stillgraph.trace.control_flow.joined.leaves import same_constant
-from stillgraph.trace.control_flow.joined.unjoined import Picked, Unjoined, is_leaf
+from stillgraph.trace.control_flow.joined.told_objects import objects_in
+from stillgraph.trace.control_flow.joined.unjoined import Picked, Unjoined, is_leaf, picked
 from stillgraph.trace.graph.typed_values import define
 from stillgraph.trace.values.containers import split
 from stillgraph.trace.values.numbers import StagedInt
@@ -62,6 +63,10 @@ def _told_apart(capture: Session, elements: Sequence[Any], key: StagedInt, kind:
         hint = "Choose among a few with if and elif, or keep tensors of one shape and dtype."
         raise refuse("SG203", message, location=here(), hint=hint)
     capture.has_optionals = capture.has_optionals or any(element is None for element in elements)
+    objects = [objects_in(element, lambda value: not is_leaf(value)) for element in elements]
+    if all(objects):
+        numbers = [capture.entry_of(element) for element in elements]
+        return picked(_pick_leaf(capture, numbers, key, kind), united(*(each or () for each in objects)), _PLACE)
     index = _pick_leaf(capture, range(len(elements)), key, kind)
     told = elements[-1]
     for number in reversed(range(len(elements) - 1)):

@@ -19,7 +19,8 @@ from stillgraph.trace.capture.session import Session
 from stillgraph.trace.code.frames import here
 from stillgraph.trace.control_flow.aliases import mutable_containers
 from stillgraph.trace.control_flow.heap import locals_of_users
-from stillgraph.trace.control_flow.joined.unjoined import Stale, is_leaf
+from stillgraph.trace.control_flow.joined.stale import Stale
+from stillgraph.trace.control_flow.joined.unjoined import is_leaf
 from stillgraph.trace.control_flow.reachable_values import held_places
 from stillgraph.trace.control_flow.spreads import as_spread, each, element_at
 from stillgraph.trace.heap.contents import replace_contents

@@ -50,7 +50,7 @@ from stillgraph.trace.capture.result_words import (
 )
 from stillgraph.trace.code.namespaces import is_of_its_module
 from stillgraph.trace.control_flow.joined.descriptions import describe
-from stillgraph.trace.control_flow.joined.unjoined import Picked, Unjoined, alternatives, is_lost
+from stillgraph.trace.control_flow.joined.unjoined import Picked, Unjoined, alternatives, entries_of, is_lost
 from stillgraph.trace.control_flow.narrowing import may_be_unbound
 from stillgraph.trace.control_flow.unset import may_be_unset, require_all, unset_leaf
 from stillgraph.trace.effects.elsewhere import FOLLOWED
@@ -125,7 +125,7 @@ class Results:
         if is_lost(value):
             value.refuse()
         if isinstance(value, Picked):
-            entries = self.session.possible_entries(value.stillgraph_number(), value.stillgraph_known())
+            entries = self.session.possible_entries(value.stillgraph_number(), entries_of(value))
             return self._one_of(self._output(value), entries)
         if isinstance(value, Unjoined):
             known = alternatives(value)
@@ -391,7 +391,7 @@ class Results:
             sides = self.attribute(known.left), self.attribute(known.right)
             return Choice(self._output(known.flag), *sides, known.failure.sides)
         if isinstance(value, Picked):
-            entries = self.session.possible_entries(value.stillgraph_number(), value.stillgraph_known())
+            entries = self.session.possible_entries(value.stillgraph_number(), entries_of(value))
             return self._one_of(self._output(value), entries, self.attribute)
         return Choice(self._output(self.unset_flag(unset_leaf(value))), ABSENT, self.template(value))
 

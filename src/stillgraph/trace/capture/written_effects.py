@@ -25,7 +25,7 @@ from stillgraph.program.facts.module_tables import is_behind_descriptor, past_cl
 from stillgraph.program.sources import Attribute, Cell, Global, Source, item_of
 from stillgraph.trace.capture.results import Results
 from stillgraph.trace.control_flow.joined.leaves import same_constant
-from stillgraph.trace.control_flow.joined.unjoined import Stale
+from stillgraph.trace.control_flow.joined.stale import Stale
 from stillgraph.trace.control_flow.tables import is_assigned
 from stillgraph.trace.effects.context_variables import ContextPlace
 from stillgraph.trace.effects.modules import makes_modules

@@ -10,7 +10,7 @@ from stillgraph.program.types import Type
 from stillgraph.trace.control_flow.joined.elements import View, as_left, refuse_changed
 from stillgraph.trace.control_flow.joined.leaves import DEAD, is_empty
 from stillgraph.trace.control_flow.joined.optional_parts import OptionalTuple, none_or, optional_tuple
-from stillgraph.trace.control_flow.joined.unjoined import is_stale
+from stillgraph.trace.control_flow.joined.stale import is_stale
 from stillgraph.trace.graph.recorder import Recorder
 from stillgraph.trace.heap.exits import Exit
 from stillgraph.trace.heap.identities import Origin

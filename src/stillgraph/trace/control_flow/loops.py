@@ -144,6 +144,8 @@ def loop(
         with recorder.executed.paused():
             settled = _settle(state, arm, inputs, mark, skip, lines, is_late=count >= _LATE)
         if settled and not changed:
+            if failed and test is not _always:  # perhaps on paths that the test rules out
+                return loop(recorder, test, body, variables, dropped, writes=True)
             if failed:
                 recorder.handlers.path_fails(failed[0])
             try:

@@ -19,7 +19,7 @@ from stillgraph.program.types import JoinFailure, ListType, TableType, Type
 from stillgraph.trace.code.signals import Diverged
 from stillgraph.trace.control_flow.deductions import Deductions, version
 from stillgraph.trace.control_flow.joined.leaves import DEAD
-from stillgraph.trace.control_flow.joined.unjoined import Picked, Unjoined, alternatives, is_leaf
+from stillgraph.trace.control_flow.joined.unjoined import Picked, Unjoined, entries_of, is_leaf, picked
 from stillgraph.trace.control_flow.origins import UNTOLD, Origin, Origins
 from stillgraph.trace.control_flow.raising import emit_raise
 from stillgraph.trace.control_flow.staging import branch
@@ -40,7 +40,7 @@ def is_optional(value: Any) -> bool:
 def may_be_unbound(value: Any) -> bool:
     """Whether a staged value stands, on some path, for that of a variable that has none."""
     if isinstance(value, Picked):
-        return _UNBOUND in value.stillgraph_known()
+        return _UNBOUND in entries_of(value)
     if isinstance(value, StagedList):
         return value.type.may_be_unbound
     return is_leaf(value) and info(value).may_be_unbound
@@ -242,7 +242,7 @@ class Narrowing(Recorder):
 
     def type_of(self, value: Any) -> Type:
         """As `Recorder.type_of`."""
-        return TableType(entries=value.stillgraph_known()) if type(value) is Picked else super().type_of(value)
+        return TableType(entries=entries_of(value)) if type(value) is Picked else super().type_of(value)
 
     # ---- values that are None on some path
     def instantiate(self, type_: Type) -> Any:
@@ -251,7 +251,7 @@ class Narrowing(Recorder):
             held = [entry.value for entry in type_.entries]
             self.has_optionals = self.has_optionals or any(value is None for value in held)
             self.has_unset = self.has_unset or any(value is MISSING for value in held)
-            return Picked(self.fresh_number(int), type_.entries)
+            return picked(self.fresh_number(int), type_.entries)
         if not isinstance(type_, ListType) and type_.may_be_none:
             self.has_optionals = True
             self.meets_several()

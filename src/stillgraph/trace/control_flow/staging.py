@@ -24,7 +24,7 @@ from stillgraph.trace.control_flow.joined.join import Joiner
 from stillgraph.trace.control_flow.joined.join_errors import named, quoted, refuse_join
 from stillgraph.trace.control_flow.joined.leaves import DEAD, Pair
 from stillgraph.trace.control_flow.joined.ruled_out import OnPath, rule_out
-from stillgraph.trace.control_flow.joined.unjoined import Stale
+from stillgraph.trace.control_flow.joined.stale import Stale
 from stillgraph.trace.control_flow.region_interface import leaf_node, unify_captures
 from stillgraph.trace.control_flow.tables import before_unset, joined_place
 from stillgraph.trace.control_flow.unknown import leave

@@ -7,21 +7,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from stillgraph.program.constants import MOST_ENTRIES, Known, is_table, united
+from stillgraph.program.constants import united
 from stillgraph.program.outputs import has_table
 from stillgraph.program.types import (
     JoinFailure,
     ListType,
     NumberType,
-    ObjectType,
-    TableType,
-    TensorType,
-    Type,
-    join_types,
-    optional,
-    same_dimension,
     table_of,
 )
+from stillgraph.trace.control_flow.joined.covering import covering, may_be, same_type, table_before
 from stillgraph.trace.control_flow.joined.descriptions import describe
 from stillgraph.trace.control_flow.joined.elements import as_left, leading, wants_columns
 from stillgraph.trace.control_flow.joined.failure_sides import explain
@@ -29,7 +23,9 @@ from stillgraph.trace.control_flow.joined.join import Joiner
 from stillgraph.trace.control_flow.joined.join_errors import quoted
 from stillgraph.trace.control_flow.joined.leaves import DEAD, has_leaf, is_empty, same_constant
 from stillgraph.trace.control_flow.joined.optional_parts import optional_tuple, unasked
-from stillgraph.trace.control_flow.joined.unjoined import Unjoined, is_leaf, is_stale
+from stillgraph.trace.control_flow.joined.stale import is_stale
+from stillgraph.trace.control_flow.joined.told_objects import has_objects, objects_in
+from stillgraph.trace.control_flow.joined.unjoined import is_leaf
 from stillgraph.trace.control_flow.joined.unlike_elements import telling_elements
 from stillgraph.trace.control_flow.loop_state import (
     Fixed,
@@ -61,9 +57,7 @@ from stillgraph.trace.values.list_contents import same_structure
 from stillgraph.trace.values.lists import StagedSpread, columns, types
 from stillgraph.trace.values.lists import cover as cover_elements
 from stillgraph.trace.values.numbers import OfComplex
-from stillgraph.trace.values.several import known_in
-from stillgraph.trace.values.text import StagedText
-from stillgraph.trace.values.texts_of_paths import beside_text, joined_texts, text_type
+from stillgraph.trace.values.texts_of_paths import joined_texts
 
 C = TypeVar("C", bound=Tree | Listed)
 
@@ -91,8 +85,8 @@ def _widen(joiner: Joiner, state: State, after: Any, place: str) -> State:
     if is_stale(after):
         return state if is_stale_state(state) else Fixed(after)
     if isinstance(state, Slot):
-        type_ = _cover(state.type, joiner, after, place)
-        return state if _same_type(type_, state.type) else Slot(type_, state.entry, place)
+        type_ = covering(state.type, joiner, after, place)
+        return state if same_type(type_, state.type) else Slot(type_, state.entry, place)
     if isinstance(state, Tree):
         possible = _possible(joiner, state, after, place)
         return _widen_children(joiner, state, after, place) if possible is None else possible
@@ -101,8 +95,25 @@ def _widen(joiner: Joiner, state: State, after: Any, place: str) -> State:
     if isinstance(state, Listed):
         return _widen_list(joiner, state, after, place)
     if state.value is DEAD or not same_constant(state.value, after):
-        return _unfix(joiner, state.value, after, place)
+        return _unfix_or_tell(joiner, state.value, after, place)
     return state
+
+
+def _unfix_or_tell(joiner: Joiner, before: Any, after: Any, place: str) -> State:
+    """As `_unfix`; where the two are not alike, and each is an object from before the loop, which of them it is.
+
+    Of two objects nothing that they hold is told so: what differs in them tells that they are two.
+    """
+    mine, left = (objects_in(value, joiner.is_older) for value in (before, after))
+    if mine is None or left is None or not has_objects(united(mine, left)):
+        return _unfix(joiner, before, after, place)
+    two = len(mine) == len(left) == 1 and has_objects(mine) and has_objects(left)
+    try:
+        return _unfix(replace(joiner, tells_objects=False) if two else joiner, before, after, place)
+    except JoinFailure:
+        if not joiner.tells_objects:
+            raise
+        return Slot(table_of(mine, left), before, place)
 
 
 def _unfix(joiner: Joiner, before: Any, after: Any, place: str) -> State:
@@ -111,7 +122,7 @@ def _unfix(joiner: Joiner, before: Any, after: Any, place: str) -> State:
     text = joined_texts(before, after, joiner.type_of)
     if text is not None:
         return Slot(text, before, place)
-    table = _table(before, after)
+    table = table_before(before, after)
     if table is not None:
         return Slot(table, before, place)
     possible = _possible(joiner, Fixed(before), after, place)
@@ -120,9 +131,9 @@ def _unfix(joiner: Joiner, before: Any, after: Any, place: str) -> State:
     if is_leaf(after) and before is DEAD:
         return Slot(joiner.type_of(after), DEAD, place) if _carried_anyway(after) else Fixed(after)
     if is_leaf(after) and (before is None or before is MISSING):
-        return Slot(_optional(joiner.type_of(after), before), before, place)
+        return Slot(may_be(joiner.type_of(after), before), before, place)
     if is_leaf(before):
-        return Slot(_cover(joiner.type_of(before), joiner, after, place), before, place)
+        return Slot(covering(joiner.type_of(before), joiner, after, place), before, place)
     if before is DEAD and joiner.is_older(after):
         return Fixed(after)  # an object from outside is handed out as it is
     view = joiner.views[1]
@@ -205,17 +216,6 @@ def _telling(joiner: Joiner, state: C, after: Any, place: str) -> C:
 
 
 _NO_OBJECTS = (Exit, Entry, complex, OfComplex)
-
-
-def _table(before: Any, after: Any) -> TableType | None:
-    """The type of a place that is one of some constants before the first iteration and after it; None for any other."""
-    entries = known_in(after)
-    if before is DEAD:
-        return table_of(entries) if entries is not None and isinstance(after, Unjoined) else None
-    mine = known_in(before)
-    if not mine or not entries or not is_table(e for e in united(mine, entries) if e.value is not MISSING):
-        return None  # a number that is not always there has a type of its own
-    return table_of(mine, entries)
 
 
 def _carried_anyway(value: Any) -> bool:
@@ -321,7 +321,7 @@ def _widen_list(joiner: Joiner, state: Listed, after: Any, place: str) -> State:
     kinds = [each.columns[0].type for each in carried if type(each) is StagedSpread]
     told = any(isinstance(slot.type, ListType) and slot.type.may_be_unbound for slot in state.slots)
     may_be_unbound = state.entry is MISSING or any(kind.may_be_unbound for kind in kinds)
-    if state.slots and told >= may_be_unbound and same_structure(element, state.element, _same_type):
+    if state.slots and told >= may_be_unbound and same_structure(element, state.element, same_type):
         return state
     if is_empty(state.entry):
         entries: list[Any] = [state.entry] * len(types(element))
@@ -341,54 +341,3 @@ def _beginning_as(joiner: Joiner, state: Listed, children: Sequence[Any]) -> Lis
     element = cover_elements(state.element, joiner.structure(moved))
     assert element is not None
     return replace(state, element=element, entry=(*moved, *state.entry), slots=(), begin=state.begin[:kept])
-
-
-def _cover(type_: Type, joiner: Joiner, after: Any, place: str) -> Type:
-    if isinstance(type_, TableType) and is_leaf(after) and not isinstance(after, Unjoined):
-        nothing = {entry.value for entry in type_.entries}
-        if all(map(is_empty, nothing)):
-            return optional(joiner.type_of(after), none=None in nothing, unbound=MISSING in nothing)
-    entries = known_in(after) if isinstance(type_, (TableType, ObjectType)) else None
-    if isinstance(type_, TableType) and entries is not None:
-        return _wider_table(type_, entries, joiner.is_late)
-    text = text_type(entries)
-    if text is not None:
-        return join_types(type_, text)
-    if isinstance(after, StagedText):
-        type_ = beside_text(type_)
-    if after is None or after is MISSING:
-        return _optional(type_, after)
-    if not is_leaf(after):
-        raise JoinFailure("SG203", f"{quoted(joiner.named(place))} is {describe(after)} {joiner.when[1]}")
-    return join_types(type_, joiner.type_of(after))
-
-
-def _wider_table(type_: TableType, entries: tuple[Known, ...], is_late: bool) -> Type:
-    """The type of one of some constants or of others; of texts that become more and more, the run makes the text."""
-    known, both = len(type_.entries), united(type_.entries, entries)
-    is_endless = known > _MANY and len(both) > 2 * known  # as of a text that is made longer
-    if is_endless or len(both) > MOST_ENTRIES or (is_late and len(both) > known):
-        text = text_type(both)
-        if text is not None:
-            return text
-    if is_endless:
-        raise JoinFailure("SG205", "an iteration makes other constants of those that it finds")
-    return table_of(both)
-
-
-_MANY = 6
-
-
-def _optional(type_: Type, empty: Any) -> Type:
-    return optional(type_, none=empty is None, unbound=empty is not None)
-
-
-def _same_type(left: Type, right: Type) -> bool:
-    if isinstance(left, ListType) and isinstance(right, ListType):
-        return _same_type(left.element, right.element)
-    if not isinstance(left, TensorType) or not isinstance(right, TensorType):
-        return left == right
-    same = len(left.shape) == len(right.shape) and all(
-        (a is None and b is None) or same_dimension(a, b) for a, b in zip(left.shape, right.shape)
-    )
-    return same and replace(left, shape=()) == replace(right, shape=())

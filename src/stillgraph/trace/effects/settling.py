@@ -18,7 +18,7 @@ from stillgraph.program.effects import ExtendContents
 from stillgraph.program.operations import settle
 from stillgraph.trace.code.frames import here
 from stillgraph.trace.code.hook_reads import all_hooks_of_modules, global_hooks_of_autograd
-from stillgraph.trace.control_flow.joined.unjoined import STALE_HINT, Stale, stale_message
+from stillgraph.trace.control_flow.joined.stale import STALE_HINT, Stale, stale_message
 from stillgraph.trace.effects.escapes import reach_of
 from stillgraph.trace.heap.places import AttributePlace, ContentsPlace, Place
 

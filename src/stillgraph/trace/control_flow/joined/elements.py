@@ -9,7 +9,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from stillgraph.program.types import JoinFailure
-from stillgraph.trace.control_flow.joined.unjoined import is_leaf, is_stale
+from stillgraph.trace.control_flow.joined.stale import is_stale
+from stillgraph.trace.control_flow.joined.unjoined import is_leaf
 from stillgraph.trace.graph.recorder import Recorder
 from stillgraph.trace.values.containers import Parts, object_parts
 from stillgraph.trace.values.list_contents import inner_spreads, is_mutable, kept_parts, mutable_parts

@@ -34,7 +34,9 @@ from stillgraph.trace.control_flow.joined.leaves import (
 )
 from stillgraph.trace.control_flow.joined.optional_parts import none_or, on_paths
 from stillgraph.trace.control_flow.joined.ruled_out import OnPath, narrowed
-from stillgraph.trace.control_flow.joined.unjoined import Unjoined, alternatives, is_leaf, is_lost, is_stale
+from stillgraph.trace.control_flow.joined.stale import is_stale
+from stillgraph.trace.control_flow.joined.told_objects import tables_of
+from stillgraph.trace.control_flow.joined.unjoined import Unjoined, alternatives, is_leaf, is_lost
 from stillgraph.trace.control_flow.joined.unlike_elements import telling_elements
 from stillgraph.trace.control_flow.spreads import only_if
 from stillgraph.trace.graph.recorder import Recorder
@@ -47,7 +49,6 @@ from stillgraph.trace.values.entries import Entry
 from stillgraph.trace.values.key_cover import alike, cover, is_keyed
 from stillgraph.trace.values.lists import Element, StagedSpread, columns, types
 from stillgraph.trace.values.numbers import StagedNumber
-from stillgraph.trace.values.several import known_in
 from stillgraph.trace.values.text import StagedText
 from stillgraph.trace.values.texts_of_paths import joined_texts
 
@@ -71,6 +72,7 @@ class Joiner:
     at: Place | None = None  # what is being joined: messages name it by the user's variables
     lines: tuple[Line, Line] = (nowhere, nowhere)  # where each path, or the entry and an iteration, assigned a place
     paths: tuple[OnPath, OnPath] | None = None  # within which the recorder answers as at the end of each path
+    tells_objects: bool = True  # whether objects that are not alike may be told by a number: see `told_objects`
     _open: set[tuple[int, int]] = field(default_factory=set)  # containers whose children are being joined
     _leaves: Leaves = field(default_factory=Leaves)
     _containers: JoinedContainers = field(init=False)
@@ -132,9 +134,9 @@ class Joiner:
         return named(self.at) + place.removeprefix(rough) if self.at is not None and place.startswith(rough) else place
 
     def _join_unlike(self, left: Any, right: Any, place: str) -> Build:
-        entries = known_in(left), known_in(right)
-        if entries[0] is not None and entries[1] is not None and any(isinstance(v, Unjoined) for v in (left, right)):
-            return self._join_in_table(left, right, entries[0], entries[1], place)
+        entries = tables_of(left, right, self.is_older)
+        if entries is not None:
+            return self._join_in_table(left, right, *entries, place)
         text = joined_texts(left, right, self.type_of)
         if text is not None:
             return self._pair(left, right, text, place)
@@ -393,8 +395,6 @@ class Joiner:
             return ListType(self._from_outside(type_.element))
         if isinstance(type_, TensorType):
             newer = self.recorder.symbolic.is_newer
-            shape = tuple(
-                None if d is None or (not isinstance(d, int) and newer(d, self.mark)) else d for d in type_.shape
-            )
-            return replace(type_, shape=shape)
+            gone = [d is None or (not isinstance(d, int) and newer(d, self.mark)) for d in type_.shape]
+            return replace(type_, shape=tuple(None if unknown else d for d, unknown in zip(type_.shape, gone)))
         return type_

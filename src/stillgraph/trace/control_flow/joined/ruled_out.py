@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from stillgraph.program.constants import Known
-from stillgraph.trace.control_flow.joined.unjoined import Picked, Unjoined, alternatives, is_lost
+from stillgraph.trace.control_flow.joined.told_objects import objects_in
+from stillgraph.trace.control_flow.joined.unjoined import Picked, Unjoined, alternatives, entries_of, is_leaf, is_lost
 from stillgraph.trace.graph.recorder import Recorder
 from stillgraph.trace.heap.exits import EXITS, Exit
 from stillgraph.trace.values.numbers import StagedBool
-from stillgraph.trace.values.several import known_in
 
 OnPath = Callable[[], contextlib.AbstractContextManager[None]]
 """Within it, a recorder answers as at the end of a path."""
@@ -27,8 +27,8 @@ def narrowed(recorder: Recorder, value: Any) -> Any:
         if taken is None:
             return value
         value = alternatives(value).left if taken else alternatives(value).right
-    if type(value) is Picked:
-        return value.of(recorder.possible_entries(value.stillgraph_number(), value.stillgraph_known()))
+    if isinstance(value, Picked):
+        return value.of(recorder.possible_entries(value.stillgraph_number(), entries_of(value)))
     return recorder.constant_here(value)
 
 
@@ -44,7 +44,7 @@ def rule_out(
         met: the joined values.
         paths: within which the recorder answers as at the end of each.
     """
-    tables = [each for each in met if type(each[0]) is Picked]
+    tables = [each for each in met if isinstance(each[0], Picked)]
     flags = [each for each in met if isinstance(each[0], StagedBool)]
     if all(isinstance(each, Exit) for each in exits):
         flags += [(getattr(exit, name), *(getattr(each, name) for each in exits)) for name in EXITS]
@@ -53,7 +53,7 @@ def rule_out(
         for value, *sides in tables if isinstance(flag, StagedBool) else ():
             for when in (True, False):
                 held = [_held(recorder, *each, when) for each in zip(sides, told, on_paths)]
-                for entry in value.stillgraph_known():
+                for entry in entries_of(value):
                     if None not in held and not any(entry in each for each in held if each is not None):
                         recorder.excludes_entry(value, entry, flag, when)
 
@@ -64,4 +64,4 @@ def _held(recorder: Recorder, value: Any, flag: Any, on_path: OnPath, when: bool
         return ()
     is_told = isinstance(flag, StagedBool)
     with on_path(), recorder.assuming(flag, when) if is_told else contextlib.nullcontext():
-        return known_in(narrowed(recorder, value))
+        return objects_in(narrowed(recorder, value), lambda held: not is_leaf(held))

@@ -21,7 +21,6 @@ from stillgraph.trace.control_flow.joined.descriptions import describe
 from stillgraph.trace.control_flow.joined.join_errors import is_nameless, refuse_join
 from stillgraph.trace.graph.current import current
 from stillgraph.trace.heap.places import MISSING
-from stillgraph.trace.values.list_contents import is_outdated
 from stillgraph.trace.values.lists import StagedList
 from stillgraph.trace.values.numbers import StagedNumber
 from stillgraph.trace.values.operator_tables import BINARY, COMPARISONS, UNARY
@@ -57,8 +56,8 @@ class _Table:
     place: str
     failure: JoinFailure
 
-    def alternatives(self) -> Alternatives:
-        """The first entry that it may be where we are, or one of the others."""
+    def alternatives(self, of: Callable[[tuple[Known, ...]], Any]) -> Alternatives:
+        """The first entry that it may be where we are, or one of the others, which ``of`` stands for."""
         recorder = current()
         entries = self.entries if recorder is None else recorder.possible_entries(self.number, self.entries)
         first = entries[0].value
@@ -67,13 +66,13 @@ class _Table:
         decides = None if recorder is None else functools.partial(recorder.is_entry, self.number, entries[0])
         if len(entries) == 2:
             return Alternatives(decides, first, entries[1].value, self.place, self.failure)
-        return Alternatives(decides, first, Picked(self.number, entries[1:], self.place), self.place, self.failure)
+        return Alternatives(decides, first, of(entries[1:]), self.place, self.failure)
 
 
 def alternatives(value: Unjoined) -> Alternatives:
     """What an `Unjoined` value stands for, past what it does with attributes."""
     found: Alternatives | _Table = value.__dict__[_ALTERNATIVES]
-    return found if isinstance(found, Alternatives) else found.alternatives()
+    return found if isinstance(found, Alternatives) else found.alternatives(value.of)
 
 
 _ALTERNATIVES = "stillgraph alternatives"  # no name that anybody writes as an attribute
@@ -232,7 +231,7 @@ class Picked(Unjoined):
         shown = " or ".join(describe(entry.value) for entry in entries)
         self._stands_for(_Table(number, entries, place, JoinFailure("SG203", f"it is {shown}")))
 
-    def stillgraph_known(self) -> tuple[Known, ...]:
+    def stillgraph_known(self) -> tuple[Known, ...] | None:
         """As `Several.stillgraph_known`."""
         return _table(self).entries
 
@@ -242,13 +241,13 @@ class Picked(Unjoined):
 
     def without(self, value: Any) -> Any:
         """The same where it is not this constant."""
-        return self.of(tuple(entry for entry in _table(self).entries if entry != Known(value)))
+        return self.of(tuple(entry for entry in entries_of(self) if entry != Known(value)))
 
     def of(self, entries: tuple[Known, ...]) -> Any:
         """The same where it is one of some of its entries; none of them: where nobody ever is."""
-        if entries in ((), _table(self).entries):
+        if entries in ((), entries_of(self)):
             return self
-        return Picked(_table(self).number, entries, _table(self).place) if len(entries) > 1 else entries[0].value
+        return picked(_table(self).number, entries, _table(self).place) if len(entries) > 1 else entries[0].value
 
     def asks(self, test: Callable[[Any], Any]) -> Any:
         """As `Unjoined.asks`: of the table, where the answers are known."""
@@ -272,39 +271,33 @@ class Picked(Unjoined):
         return flag
 
 
+class PickedObject(Picked):
+    """As `Picked`, where some entries are objects from before a loop: that very one which the number says.
+
+    Nothing else may take its table for one of constants: objects can be changed, and have parts.
+    """
+
+    def stillgraph_known(self) -> None:
+        """As `Several.stillgraph_known`."""
+
+    def __hash__(self) -> int:
+        return self.refuse()
+
+
+def picked(number: StagedNumber, entries: tuple[Known, ...], place: str = "the value") -> Picked:
+    """What stands for the entry of a table that a number says."""
+    constant = all(entry.value is MISSING or is_constant(entry.value) for entry in entries)
+    return (Picked if constant else PickedObject)(number, entries, place)
+
+
+def entries_of(value: Picked) -> tuple[Known, ...]:
+    """What it may be."""
+    return _table(value).entries
+
+
 def _table(value: Picked) -> _Table:
     found: _Table = value.__dict__[_ALTERNATIVES]
     return found
-
-
-class Stale(Unjoined):
-    """What other code may have changed, where only the run knows: nothing can be done with it."""
-
-    def __init__(self, place: str, what: str, hint: str | None = None) -> None:
-        failure = JoinFailure("SG305", stale_message(place, what), hint or STALE_HINT)
-        super().__init__(None, MISSING, MISSING, place, failure)
-
-    def refuse(self, *args: Any, **kwargs: Any) -> NoReturn:
-        """Raise the error that says why.
-
-        Raises:
-            CaptureError: always.
-        """
-        failure = alternatives(self).failure
-        raise refuse("SG305", failure.message, location=here(), hint=failure.hint)
-
-
-def is_stale(value: Any) -> bool:
-    """Whether other code, or another name, may have changed a value, or the list that it is."""
-    return isinstance(value, Stale) or is_outdated(value)
-
-
-STALE_HINT = "Read it before, or after the call, outside the static function."
-
-
-def stale_message(place: str, what: str) -> str:
-    """What is said of a place that is read too late."""
-    return f"{place} is used after {what}, which may have changed it"
 
 
 def lost(place: str, failure: JoinFailure) -> Unjoined:
@@ -373,6 +366,7 @@ def _give_operators() -> None:
         setattr(Unjoined, f"__{name}__", Unjoined.refuse)
     for name in ("eq", "ne"):
         setattr(Picked, f"__{name}__", functools.partialmethod(_compared, COMPARISONS[name]))
+        setattr(PickedObject, f"__{name}__", getattr(Unjoined, f"__{name}__"))
 
 
 def _compared(value: Picked, function: Callable[[Any, Any], Any], other: Any) -> Any:
