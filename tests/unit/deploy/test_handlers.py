@@ -360,3 +360,24 @@ def test_a_handler_of_assertions_is_not_given_what_the_file_asserts(tmp_path: Pa
     assert_same(no_assertion_of_the_users(-X), loaded(-X), "handled")
     with pytest.raises(AssertionError, match="None or unbound"):
         loaded(X * 9)
+
+
+def loop_at_the_beginning(x: Tensor) -> tuple[Tensor, Tensor]:
+    last = x[0]
+    try:
+        while x[1] > -5:
+            if x[1] > 1:
+                last = x[1]
+            if x[0] > 4:
+                raise ValueError("large")
+            x = x - 1
+    except ValueError:
+        x = x + 1
+    return x, last
+
+
+def test_a_loop_begins_a_body(tmp_path: Path) -> None:
+    sg.save(loop_at_the_beginning, tmp_path / "program.pt2", args=(X,))
+    loaded = sg.load(tmp_path / "program.pt2")
+    for x in CALLS:
+        assert_same(loop_at_the_beginning(x), loaded(x))

@@ -20,7 +20,7 @@ from stillgraph.operators.objects.stores import del_item, set_item
 from stillgraph.operators.objects.strings import format_, percent, repr_, text
 from stillgraph.operators.objects.subscripts import item
 from stillgraph.trace.capture.session import session
-from stillgraph.trace.control_flow.joined.unjoined import Unjoined
+from stillgraph.trace.control_flow.joined.unjoined import METHODS, Unjoined
 
 
 # ---- the stack
@@ -126,7 +126,7 @@ def _load_method(frame: Frame, name: str) -> None:
 
 def _method(target: Any, name: str) -> Any:
     capture = session()
-    if capture is None or name.startswith("__"):
+    if capture is None or name.startswith("__") or name in METHODS:
         return attr(target, name)
     if isinstance(target, Unjoined) or capture.may_be_none(target):
         if not hasattr(None, name):

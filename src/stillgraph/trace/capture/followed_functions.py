@@ -13,6 +13,7 @@ from stillgraph.trace.capture.session import Session
 from stillgraph.trace.code.front_end import FrontEnd
 from stillgraph.trace.code.signals import Restart
 from stillgraph.trace.code.watch import REWRITING, Watch
+from stillgraph.trace.control_flow.joined.unjoined import METHODS
 from stillgraph.trace.control_flow.maybe_none import HIDDEN
 from stillgraph.trace.effects.shared_state import outer_cells
 from stillgraph.trace.guards.knowledge import Knowledge
@@ -50,7 +51,7 @@ class FollowedFunctions:
     @property
     def _watched(self) -> frozenset[str]:
         """The attributes whose reads the operators are told of."""
-        return HIDDEN.union(self._knowledge.watch, {"__dict__", "bit_generator", "state", *MODULE_TABLES})
+        return HIDDEN.union(self._knowledge.watch, METHODS, {"__dict__", "bit_generator", "state", *MODULE_TABLES})
 
     def convert(self, function: FunctionType) -> FunctionType:
         """The rewritten form of a function, whose outer variables are watched from now on."""

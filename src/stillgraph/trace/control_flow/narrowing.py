@@ -19,7 +19,7 @@ from stillgraph.program.types import JoinFailure, ListType, TableType, Type
 from stillgraph.trace.code.signals import Diverged
 from stillgraph.trace.control_flow.deductions import Deductions, version
 from stillgraph.trace.control_flow.joined.leaves import DEAD
-from stillgraph.trace.control_flow.joined.unjoined import Picked, Unjoined, entries_of, is_leaf, picked
+from stillgraph.trace.control_flow.joined.unjoined import Picked, Unjoined, alternatives, entries_of, is_leaf, picked
 from stillgraph.trace.control_flow.origins import UNTOLD, Origin, Origins
 from stillgraph.trace.control_flow.raising import emit_raise
 from stillgraph.trace.control_flow.staging import branch

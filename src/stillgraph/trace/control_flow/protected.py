@@ -13,6 +13,8 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from torch import fx
+
 from stillgraph.program.operations import keep, try_
 from stillgraph.program.types import JoinFailure
 from stillgraph.trace.control_flow.aliases import (
@@ -33,7 +35,7 @@ from stillgraph.trace.control_flow.region_interface import leaf_node, unify_capt
 from stillgraph.trace.control_flow.staging import Block, bind_outputs, carried, close_arms, give_outputs
 from stillgraph.trace.control_flow.widening import telling_entry, widen
 from stillgraph.trace.graph.recorder import Recorder
-from stillgraph.trace.graph.region import Region
+from stillgraph.trace.graph.region import Region, is_erased
 from stillgraph.trace.heap.exits import Exit
 from stillgraph.trace.heap.places import MISSING, ContentsPlace, PassingPlace, Place, ReadPlace
 from stillgraph.trace.values.caught import Caught, caught
@@ -81,7 +83,7 @@ class Attempt:
     shared: set[Hashable] = field(default_factory=set)  # places whose containers have other names
     copied: set[Hashable] = field(default_factory=set)  # places that had an element of a list, be it for a while
     put_in: dict[int, Any] = field(default_factory=dict)  # what the handler has copies of, in lists of unknown length
-    handed: dict[int, list[Any]] = field(default_factory=dict)  # by region: what was handed over last
+    handed: dict[int, tuple[list[Any], fx.Node]] = field(default_factory=dict)  # by region: what was handed over last
     _busy: bool = False
 
     @property
@@ -95,7 +97,7 @@ class Attempt:
 
     def require_begun(self) -> None:
         """See that something is handed over before a region does something that hands over by itself."""
-        if self.staged and not self.begins and id(self.recorder.region) not in self.handed:
+        if self.staged and not self.begins and self._handed_last() is None:
             self.begins, self.settled = True, False
 
     def before_node(self) -> None:
@@ -106,12 +108,16 @@ class Attempt:
         try:
             self._notice_places()
             values = self._held()
-            last, now = self.handed.get(id(self.recorder.region)), list(_stamp(self.places, values))
+            last, now = self._handed_last(), list(_stamp(self.places, values))
             if last is None or len(last) != len(now) or any(a is not b for a, b in zip(last, now)):
-                self.handed[id(self.recorder.region)] = now
-                self._hand_over(values)
+                self.handed[id(self.recorder.region)] = now, self._hand_over(values)
         finally:
             self._busy = False
+
+    def _handed_last(self) -> list[Any] | None:
+        """What the open region handed over last, unless that was undone since: a loop is tried, and recorded again."""
+        values, mark = self.handed.get(id(self.recorder.region), (None, None))
+        return None if mark is None or is_erased(mark) else values
 
     def _held(self) -> dict[Hashable, Any]:
         """What the places hold for the handler: the name of a caught exception is unbound behind its own handler."""
@@ -129,7 +135,7 @@ class Attempt:
                 self.places[key] = write.place
                 self.states[key] = Fixed(write.before)
 
-    def _hand_over(self, values: dict[Hashable, Any]) -> None:
+    def _hand_over(self, values: dict[Hashable, Any]) -> fx.Node:
         assert self.joiner is not None
         leaves: list[tuple[Slot, Any]] = []
         self.shared |= keys_of_shared(self.places, values)
@@ -152,7 +158,7 @@ class Attempt:
             if any(id(each) in self.put_in for each in held):
                 self.copied.add(key)
         nodes = [leaf_node(self.recorder, value, slot.type, slot.place) for slot, value in leaves]
-        self.recorder.emit("call_function", keep, (self.name, nodes), {})
+        return self.recorder.emit("call_function", keep, (self.name, nodes), {})
 
     def _widened(self, key: Hashable, value: Any) -> State:
         """The state of a place that covers a value too; one that code reads may become lost to the handler."""

@@ -172,6 +172,11 @@ def erase(node: fx.Node) -> None:
     node.meta.clear()
 
 
+def is_erased(node: fx.Node) -> bool:
+    """Whether `erase` was called of a node that was recorded."""
+    return not node.meta
+
+
 def drop_unused_bookkeeping(graph: fx.Graph) -> None:
     """Drop the nodes that the recorder made on its own account and nobody came to use."""
     for node in reversed(graph.nodes):

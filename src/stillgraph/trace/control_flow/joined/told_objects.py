@@ -24,13 +24,18 @@ def objects_in(value: Any, is_older: Callable[[Any], bool]) -> tuple[Known, ...]
         is_older: whether an object was there before.
     """
     if isinstance(value, Picked):
-        return entries_of(value)
-    if isinstance(value, Unjoined):
-        if is_lost(value):
-            return None
-        sides = [objects_in(side, is_older) for side in (alternatives(value).left, alternatives(value).right)]
-        return None if None in sides else united(*(side for side in sides if side is not None))
-    return (Known(value),) if value is MISSING or is_constant(value) or is_older(value) else None
+        entries: tuple[Known, ...] | None = entries_of(value)
+    elif isinstance(value, Unjoined):
+        sides = () if is_lost(value) else (alternatives(value).left, alternatives(value).right)
+        told = [objects_in(side, is_older) for side in sides]
+        entries = united(*(side for side in told if side is not None)) if told and None not in told else None
+    else:
+        entries = (Known(value),)
+    return entries if entries is not None and all(_is_told(entry.value, is_older) for entry in entries) else None
+
+
+def _is_told(value: Any, is_older: Callable[[Any], bool]) -> bool:
+    return value is MISSING or is_constant(value) or is_older(value)
 
 
 def tables_of(

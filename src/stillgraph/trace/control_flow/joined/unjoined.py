@@ -381,3 +381,8 @@ def _in_place(function: Callable[[Any, Any], Any], value: Any, other: Any) -> An
 
 
 _give_operators()
+
+METHODS = frozenset(
+    name for kind in (Unjoined, Picked) for name in vars(kind) if not name.startswith(("_", "stillgraph_"))
+)
+"""What Python would find in the class of such a value, where the code asks the objects for it."""
