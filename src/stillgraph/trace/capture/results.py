@@ -124,7 +124,7 @@ class Results:
             return Container(complex, None, (self.template(value.real), self.template(value.imag)))
         if is_lost(value):
             value.refuse()
-        if isinstance(value, Picked):
+        if type(value) is Picked:
             entries = self.session.possible_entries(value.stillgraph_number(), entries_of(value))
             return self._one_of(self._output(value), entries)
         if isinstance(value, Unjoined):
@@ -386,11 +386,11 @@ class Results:
             return ABSENT
         if not self.session.has_unset or not may_be_unset(self.session, value):
             return self.template(value)
-        if isinstance(value, Unjoined) and not isinstance(value, Picked):
+        if isinstance(value, Unjoined) and type(value) is not Picked:
             known = alternatives(value)
             sides = self.attribute(known.left), self.attribute(known.right)
             return Choice(self._output(known.flag), *sides, known.failure.sides)
-        if isinstance(value, Picked):
+        if type(value) is Picked:
             entries = self.session.possible_entries(value.stillgraph_number(), entries_of(value))
             return self._one_of(self._output(value), entries, self.attribute)
         return Choice(self._output(self.unset_flag(unset_leaf(value))), ABSENT, self.template(value))
