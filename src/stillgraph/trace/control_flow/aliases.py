@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import functools
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,6 +16,7 @@ from stillgraph.trace.graph.recorder import Recorder
 from stillgraph.trace.graph.region import Region
 from stillgraph.trace.heap.exits import Exit
 from stillgraph.trace.heap.identities import Conditions, Identities
+from stillgraph.trace.heap.paths import On
 from stillgraph.trace.heap.places import MISSING, ContentsPlace, Place
 from stillgraph.trace.heap.references import Reference, contents_of
 from stillgraph.trace.values import lists
@@ -26,7 +28,8 @@ from stillgraph.trace.values.list_contents import is_mutable
 from stillgraph.trace.values.lists import StagedSpread
 
 IsOlder = Callable[[Any], bool]
-Stays = Callable[[Any, IsOlder], bool]  # whether the next iteration may find a container of this one again
+Put = list[tuple[Any, On]]  # containers that an iteration puts into a list, each with the path on which it does
+Stays = Callable[[Put, IsOlder], bool]  # whether another iteration may put one of them in as well
 
 
 def mutable_containers(value: Any) -> Iterator[Any]:
@@ -171,17 +174,30 @@ def _exclude(some: Conditions, others: Conditions) -> bool:
 
 
 def staying(recorder: Recorder, inputs: dict[Hashable, Any], left: dict[Hashable, Any]) -> Stays:
-    """Whether an iteration that puts a container into a list may find it again in the next one.
+    """Whether an iteration that puts containers into a list may do so with one that another one puts in, too.
 
     Args:
         recorder: the capture.
         inputs: what stands in an iteration for what the loop carries: another container in each.
         left: what it leaves in these places; where that may be one of the former, the next has it as well.
     """
-    carried = {id(container): container for value in inputs.values() for container in mutable_containers(value)}
-    held = [c for value in left.values() if not _is_listed(value) for c in mutable_containers(value)]
-    again = {id(each) for container in held for each in recorder.identities.behind(container)}
-    return lambda container, is_older: id(container) in again if id(container) in carried else is_older(container)
+    carried = {id(container) for value in inputs.values() for container in mutable_containers(value)}
+    held = [
+        container
+        for value in left.values()
+        for container in ((value,) if _is_listed(value) else mutable_containers(value))
+    ]
+
+    @functools.cache
+    def again(on: On) -> set[int]:
+        return {id(each) for container in held for each in recorder.identities.on_path(container, on)}
+
+    def stays(put_in: Put, is_older: IsOlder) -> bool:
+        given = any(id(each) in carried for each, _ in put_in)
+        kept = any(id(each) in again(on) for each, on in put_in) if given else False
+        return kept or any(id(each) not in carried and is_older(each) for each, _ in put_in)
+
+    return stays
 
 
 def _is_listed(value: Any) -> bool:

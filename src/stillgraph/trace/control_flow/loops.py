@@ -54,6 +54,7 @@ from stillgraph.trace.graph.recorder import Recorder
 from stillgraph.trace.graph.region import Region
 from stillgraph.trace.heap.assigned import Line, assigned_before, assigned_by
 from stillgraph.trace.heap.exits import Exit, Return
+from stillgraph.trace.heap.paths import ALWAYS, On
 from stillgraph.trace.heap.places import AttributePlace, ContentsPlace, Place
 from stillgraph.trace.values.containers import object_parts, split
 from stillgraph.trace.values.list_contents import mutable_parts
@@ -260,7 +261,8 @@ def _settle(
     rebuilt = _rebuilt(loop_, left)
     copied = held_elsewhere(loop_.recorder.identities, rebuilt, loop_.places)
     holds = arm.diverged or loop_.elements.settle(arm.region, inputs, left, rebuilt)
-    settled = settled and exit is loop_.exit and copied <= loop_.copied and holds
+    freezes = arm.freezes(loop_.recorder)
+    settled = settled and exit is loop_.exit and copied <= loop_.copied and holds and not freezes
     loop_.copied |= copied
     loop_.exit = exit
     return settled
@@ -353,18 +355,20 @@ def _freeze(recorder: Recorder, state: State, value: Any, result: Any, arm: Arm,
         begin = len(state.begin)
         for spread in made.children[begin:]:
             freeze_elements(recorder, spread, (entry, parts.children[begin:]), arm.is_older)
-            put_in = (each for child in parts.children[begin:] for each in _put_in(recorder, spread.element, child))
-            if any(stays(each, arm.is_older) for each in put_in):
+            put_in = [each for child in parts.children[begin:] for each in _put_in(recorder, spread.element, child)]
+            if stays(put_in, arm.is_older):
                 recorder.identities.repeat(spread)
     elif isinstance(state, Tree):
         for child, inner, out in zip(state.children, like(state, parts).children, made.children):
             _freeze(recorder, child, inner, out, arm, stays)
 
 
-def _put_in(recorder: Recorder, element: Element, child: Any) -> list[Any]:
-    """The objects that the user could change of which an iteration puts copies into a list."""
-    put = recorder.identities.originals(child) if type(child) is StagedSpread else mutable_parts(element, child)
-    return [each for part in put for each in recorder.identities.behind(part)]
+def _put_in(recorder: Recorder, element: Element, child: Any) -> list[tuple[Any, On]]:
+    """The objects that the user could change of which an iteration puts copies into a list, and on which path."""
+    identities = recorder.identities
+    parts = ((part, ALWAYS) for part in mutable_parts(element, child)) if type(child) is not StagedSpread else ()
+    put = identities.copied_on(id(child)) if type(child) is StagedSpread else parts
+    return [(each, on) for part, on in put for each in identities.on_path(part, on)]
 
 
 def _run_test(loop_: _Loop, test: Test) -> Arm:

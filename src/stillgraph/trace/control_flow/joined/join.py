@@ -38,6 +38,7 @@ from stillgraph.trace.control_flow.joined.unjoined import Unjoined, alternatives
 from stillgraph.trace.control_flow.joined.unlike_elements import telling_elements
 from stillgraph.trace.control_flow.spreads import only_if
 from stillgraph.trace.graph.recorder import Recorder
+from stillgraph.trace.graph.region import Region
 from stillgraph.trace.heap.assigned import Line, nowhere
 from stillgraph.trace.heap.exits import Exit
 from stillgraph.trace.heap.places import MISSING, Place
@@ -71,12 +72,13 @@ class Joiner:
     at: Place | None = None  # what is being joined: messages name it by the user's variables
     lines: tuple[Line, Line] = (nowhere, nowhere)  # where each path, or the entry and an iteration, assigned a place
     paths: tuple[OnPath, OnPath] | None = None  # within which the recorder answers as at the end of each path
+    arms: tuple[Region, Region] | None = None  # of these paths
     _open: set[tuple[int, int]] = field(default_factory=set)  # containers whose children are being joined
     _leaves: Leaves = field(default_factory=Leaves)
     _containers: JoinedContainers = field(init=False)
 
     def __post_init__(self) -> None:
-        self._containers = JoinedContainers(self.recorder, self._leaves, self.is_older, self.paths)
+        self._containers = JoinedContainers(self.recorder, self._leaves, self.is_older, self.arms)
 
     def tell_older_by(self, is_older: Callable[[Any], bool]) -> None:
         """From now on this says whether an object was there before the two paths."""
@@ -252,7 +254,7 @@ class Joiner:
 
         def build(outs: Sequence[Any]) -> Any:
             spread = StagedSpread(element, tuple(outs[index] for index in indices))
-            freeze_elements(self.recorder, spread, held, self.is_older, self.paths)
+            freeze_elements(self.recorder, spread, held, self.is_older, self.arms)
             return first.rebuild([*begin, spread])
 
         return self._containers.joined(left, right, place, build)
