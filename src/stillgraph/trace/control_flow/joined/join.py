@@ -248,9 +248,8 @@ class Joiner:
         left_so = as_left(held[0], self.views[0]), as_left(held[1], self.views[1])
         with telling_elements(self.recorder, first.type, left_so, self.structure, self.named(place), self.lines):
             element = self.structure([*left_so[0], *left_so[1]])
-        sides = [columns(element, children) for children in left_so]
-        listed = map(ListType, types(element))
-        indices = [self._leaves.add(a, b, type_, place) for a, b, type_ in zip(*sides, listed)]
+        sides = (columns(element, children) for children in left_so)
+        indices = [self._leaves.add(a, b, ListType(type_), place) for a, b, type_ in zip(*sides, types(element))]
 
         def build(outs: Sequence[Any]) -> Any:
             spread = StagedSpread(element, tuple(outs[index] for index in indices))
@@ -325,10 +324,9 @@ class Joiner:
     def _one_sided_spread(
         self, on_left: bool, spread: StagedSpread, empty: Any, place: str, widen: Callable[[Type], Type]
     ) -> Build:
-        indices = []
-        for column in spread.columns:
-            left, right = (empty, column) if on_left else (column, empty)
-            indices.append(self._leaves.add(left, right, widen(self.type_of(column)), place))
+        sides = [empty] * len(spread.columns), [*spread.columns]
+        types_ = (widen(self.type_of(column)) for column in spread.columns)
+        indices = [self._leaves.add(a, b, type_, place) for a, b, type_ in zip(*sides[:: 1 if on_left else -1], types_)]
 
         def build(outs: Sequence[Any]) -> Any:
             made = StagedSpread(spread.element, tuple(outs[index] for index in indices))
