@@ -9,7 +9,7 @@ from typing import Any
 
 from stillgraph.trace.graph.recorder import Recorder
 from stillgraph.trace.heap.identities import Origin
-from stillgraph.trace.heap.paths import ALWAYS, On
+from stillgraph.trace.heap.paths import EVERY, Paths
 from stillgraph.trace.values.numbers import StagedNumber
 
 
@@ -19,28 +19,30 @@ def told_once(recorder: Recorder, origin: Origin) -> Origin:
     A branch in a branch of which several paths leave the container as it was, in an iteration that is unrolled, would
     double what is to be asked by each iteration.
     """
-    leaves = [*_leaves(origin, ALWAYS)]
+    leaves = [*_leaves(origin, EVERY)]
     older = {id(side): side for side, is_older, _ in leaves if is_older}
     if len(older) == sum(is_older for _, is_older, _ in leaves) or not _has_flags(origin):
         return origin
     told: Any = origin.joined
     for known in reversed(older.values()):
-        on = frozenset(path for side, _, path in leaves if side is known)
-        others = frozenset(path for side, _, path in leaves if side is not known)
+        on, others = (
+            frozenset(path for side, _, paths in leaves if (side is known) is wanted for path in paths)
+            for wanted in (True, False)
+        )
         flag, is_another = _is(recorder, known, origin), told is not origin.joined
         told = Origin(origin.joined, flag, known, told, (True, is_another), (on, others))
     assert isinstance(told, Origin)
     return told
 
 
-def _leaves(origin: Origin, path: On) -> Iterator[tuple[Any, bool, On]]:
-    """What an origin leads to: whether that was there before, and a path on which it does."""
-    for side, is_older, ons in zip((origin.left, origin.right), origin.older, origin.on):
-        for on in ons:
-            if isinstance(side, Origin):
-                yield from _leaves(side, path | on)
-            else:
-                yield side, is_older, path | on
+def _leaves(origin: Origin, paths: Paths) -> Iterator[tuple[Any, bool, Paths]]:
+    """What an origin leads to: whether that was there before, and on which paths it does."""
+    for side, is_older, on in zip((origin.left, origin.right), origin.older, origin.on):
+        inside = frozenset(before | path for before in paths for path in on)
+        if isinstance(side, Origin):
+            yield from _leaves(side, inside)
+        else:
+            yield side, is_older, inside
 
 
 def _has_flags(origin: Origin) -> bool:
