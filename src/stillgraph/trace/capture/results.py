@@ -174,9 +174,9 @@ class Results:
         if isinstance(element, Inner):
             if element.element is None:
                 next(count)
-                return Container(list, 0, ())
+                return Container(element.kind, 0, ())
             columns = tuple(Output(next(count)) for _ in types(element.element))
-            return Container(list, 1, (Repeated(columns, self._element(element.element, itertools.count())),))
+            return Container(element.kind, 1, (Repeated(columns, self._element(element.element, itertools.count())),))
         return Constant(None) if element is None else self._element_itself(element.value)
 
     def _element_itself(self, value: Any) -> Template:

@@ -46,7 +46,8 @@ from stillgraph.trace.values.callables import CALLABLES, are_unlike, callable_pa
 from stillgraph.trace.values.containers import Parts, complex_parts, holds_staged, instance_parts, object_parts
 from stillgraph.trace.values.entries import Entry
 from stillgraph.trace.values.key_cover import alike, cover, is_keyed
-from stillgraph.trace.values.lists import Element, StagedSpread, columns, types
+from stillgraph.trace.values.list_columns import columns
+from stillgraph.trace.values.lists import Element, StagedSpread, types
 from stillgraph.trace.values.numbers import StagedNumber
 from stillgraph.trace.values.several import known_in
 from stillgraph.trace.values.text import StagedText
