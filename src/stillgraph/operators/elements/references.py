@@ -36,7 +36,7 @@ _SEQUENCES = (list, collections.deque)
 
 
 def refer(capture: Session, holder: Sequence[Any], index: Any, element: Any) -> None:
-    """Remember that an element was read out of a list of unknown length, at an index; a tuple cannot be given others."""
+    """Remember that an element was read out of a list of unknown length, at an index; a tuple is given no others."""
     if not isinstance(holder, tuple):
         become = functools.partial(replace_contents, holder)
         refer_to(capture, holder, index, lambda: holder, become, index, element)

@@ -319,6 +319,10 @@ class Identities:
         """What something, given its id, is a copy of or has copies of, each with a path on which it was copied."""
         return [(each, on) for each, paths in self._copied(copy) for on in paths]
 
+    def held_on(self, spread: Any, on: On) -> list[Any]:
+        """What stands for elements, and what it may have copies of on a path."""
+        return [spread, *(each for each, path in self.copied_on(id(spread)) if not self._exclude(path, on))]
+
     def _held(self, value: Any) -> list[tuple[Any, On]]:
         """An object, and the elements that it stands for, each with a path on which it does."""
         return [(value, ALWAYS), *(() if id(value) in self.frozen else self.copied_on(id(value)))]
@@ -335,7 +339,7 @@ class Identities:
         for (one, on), (other, too) in itertools.product(some, others):
             path = None if self._exclude(on, too) else self._narrowed(on | too, needed)
             if path is not None:
-                shared = self._may_be(one, path).keys() & self._may_be(other, path).keys()
+                shared = self.on_path(one, path).keys() & self.on_path(other, path).keys()
                 if not shared.issubset(apart):
                     return True
         return False
@@ -353,11 +357,8 @@ class Identities:
         """Whether no path goes through all of the arms."""
         return any(self._other.get(arm) in too for arm in on)
 
-    def on_path(self, value: Any, on: On) -> list[Any]:
-        """What an object may be on a path, itself among it; what stands for elements is none of these."""
-        return [*self._may_be(value, on).values()]
-
-    def _may_be(self, value: Any, on: On) -> dict[int, Any]:
+    def on_path(self, value: Any, on: On) -> dict[int, Any]:
+        """By its id what an object may be on a path, itself among it; what stands for elements is but that."""
         found = {id(value): value}
         queue = [value]
         while queue:

@@ -154,6 +154,7 @@ def freeze_elements(
                     identities.families.relate_to_elements(spread, child)
                 continue
             for inner in inner_spreads(spread.element, child):
+                copied.append(inner)
                 identities.families.relate_to_elements(spread, inner)
             for each in mutable_parts(spread.element, child):
                 copied.append(each)
@@ -180,10 +181,10 @@ def may_repeat(recorder: Recorder, element: Element, children: Sequence[Any]) ->
 
 
 def parts_in(element: Element, child: Any) -> list[Any]:
-    """The objects in an element that the user could change, or what stands for many elements."""
+    """The objects in an element that the user could change, and what stands for many of them."""
     if type(child) is StagedSpread:
         return [child] if is_mutable(child.element) else []
-    return [*mutable_parts(element, child)]
+    return [*mutable_parts(element, child), *inner_spreads(element, child)]
 
 
 def elements_behind(recorder: Recorder, part: Any) -> set[int]:
