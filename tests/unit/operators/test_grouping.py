@@ -193,9 +193,21 @@ def copies(x: Tensor) -> Any:
     return out, row
 
 
+def as_tuples(x: Tensor) -> Any:
+    out, row = [], []
+    for v in x.tolist():
+        if v > 2:
+            out.append(tuple(row))
+            row = []
+        else:
+            row.append(v)
+    out.append(tuple(row))
+    return out, [sum(each) for each in out]
+
+
 FUNCTIONS = [
     *(by_size, at_separators, at_separators_and_the_rest, unless_empty, beginning_with_the_value, runs, in_a_function),
-    *(into_two_lists, in_an_attribute, in_a_dict, changed_through_the_list, copies),
+    *(into_two_lists, in_an_attribute, in_a_dict, changed_through_the_list, copies, as_tuples),
 ]
 
 
@@ -381,7 +393,24 @@ def put_in_late_on_a_path(x: Tensor) -> Any:
     return [len(row) for row in out]
 
 
-@pytest.mark.parametrize("function", [put_in_late, put_in_late_on_a_path])
+def put_in_by_each(x: Tensor) -> Any:
+    out, row = [], []
+    for v in x[x < 9].tolist():
+        row.append(v)
+        out.append(row)
+    return [len(each) for each in out]
+
+
+def elements_of_copies(x: Tensor) -> Any:
+    rows, out = [[v] for v in x[x < 9].tolist()], []
+    for v in x[x < 9].tolist():
+        if v > 1:
+            out.append(rows[:])
+    out[0][0].append(1)
+    return [len(each[0]) for each in out]
+
+
+@pytest.mark.parametrize("function", [put_in_late, put_in_late_on_a_path, put_in_by_each, elements_of_copies])
 def test_a_list_that_some_iteration_puts_in_is_changed_by_none(function: Callable[[Tensor], Any]) -> None:
     assert refusal(function, CALLS[0]).reason.code == "SG305"
 
