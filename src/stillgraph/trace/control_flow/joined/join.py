@@ -325,9 +325,8 @@ class Joiner:
     def _one_sided_spread(
         self, on_left: bool, spread: StagedSpread, empty: Any, place: str, widen: Callable[[Type], Type]
     ) -> Build:
-        sides = [empty] * len(spread.columns), [*spread.columns]
-        types_ = (widen(self.type_of(column)) for column in spread.columns)
-        indices = [self._leaves.add(a, b, type_, place) for a, b, type_ in zip(*sides[:: 1 if on_left else -1], types_)]
+        sides = ([empty] * len(spread.columns), [*spread.columns])[:: 1 if on_left else -1]
+        indices = [self._leaves.add(a, b, widen(self.type_of(c)), place) for a, b, c in zip(*sides, spread.columns)]
 
         def build(outs: Sequence[Any]) -> Any:
             made = StagedSpread(spread.element, tuple(outs[index] for index in indices))
