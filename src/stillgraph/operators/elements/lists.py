@@ -24,7 +24,7 @@ from stillgraph.trace.control_flow.spreads import as_spread, copied_into, each, 
 from stillgraph.trace.control_flow.staging import branch
 from stillgraph.trace.control_flow.unknown import refuse_unknown
 from stillgraph.trace.graph.typed_values import define
-from stillgraph.trace.values import entries, lists, number_failures
+from stillgraph.trace.values import entries, list_columns, lists, number_failures
 from stillgraph.trace.values.containers import holds_staged
 from stillgraph.trace.values.list_contents import is_plain
 from stillgraph.trace.values.lists import StagedList, StagedSpread
@@ -140,7 +140,7 @@ def _rows_with(capture: Session, value: Sequence[Any], item: tuple[Any, ...]) ->
     unlike = not all(isinstance(kind, (NumberType, TableType)) for kind in kinds)
     if unlike or any(_are_equal(table) for table in tables):
         raise refuse_unknown("SG210", "a list is looked through for a tuple of other things than numbers", value)
-    cells = lists.columns(spread.element, (item,))
+    cells = list_columns.columns(spread.element, (item,))
     values = tuple(leaf_node(capture, each.items[0], kind, "a tuple") for each, kind in zip(cells, kinds))
     node = capture.emit("call_function", operations.rows_with, (spread.columns, values), {})
     found: StagedList = define(capture, ListType(NumberType(bool)), node)
@@ -200,7 +200,7 @@ def set_at(capture: Session, target: Any, index: Any, value: Any) -> None:
         return
     capture.before_risk()
     spread = as_spread(capture, target, (value,))
-    cells = lists.columns(spread.element, (value,))
+    cells = list_columns.columns(spread.element, (value,))
     _take_in(capture, spread, value)
     only = [items.items[0] for items in cells]
     _become(target, [each(capture, spread, operations.replaced, index, cells=only)])
@@ -275,7 +275,7 @@ def _insert(capture: Session, target: Any, index: Any, value: Any) -> None:
         _become(target, [value, *target])
         return
     spread = as_spread(capture, target, (value,))
-    cells = [items.items[0] for items in lists.columns(spread.element, (value,))]
+    cells = [items.items[0] for items in list_columns.columns(spread.element, (value,))]
     _take_in(capture, spread, value)
     _become(target, [each(capture, spread, operations.inserted, index, cells=cells)])
 

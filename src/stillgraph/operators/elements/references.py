@@ -26,7 +26,7 @@ from stillgraph.trace.control_flow.spreads import as_spread, each, element_at
 from stillgraph.trace.heap.contents import replace_contents
 from stillgraph.trace.heap.places import ContentsPlace, Place
 from stillgraph.trace.heap.references import Reference, contents_of
-from stillgraph.trace.values import lists
+from stillgraph.trace.values import list_columns, lists
 from stillgraph.trace.values.entries import maybe_keys, table_of
 from stillgraph.trace.values.list_contents import is_mutable, is_outdated, mutable_parts, same_structure
 from stillgraph.trace.values.lists import Same, StagedSpread
@@ -37,8 +37,10 @@ _SEQUENCES = (list, collections.deque)
 
 
 def refer(capture: Session, holder: Sequence[Any], index: Any, element: Any) -> None:
-    """Remember that an element was read out of a list of unknown length, at an index."""
-    refer_to(capture, holder, index, lambda: holder, functools.partial(replace_contents, holder), index, element)
+    """Remember that an element was read out of a list of unknown length, at an index; a tuple is given no others."""
+    if not isinstance(holder, tuple):
+        become = functools.partial(replace_contents, holder)
+        refer_to(capture, holder, index, lambda: holder, become, index, element)
 
 
 def refer_to_taken(capture: Session, holder: Any, element: Any) -> None:
@@ -93,7 +95,7 @@ def _replaced(capture: Session, held: Any, index: Any, reference: Reference) -> 
         raise refuse(failure.code, failure.message, location=here(), hint=failure.hint) from failure
     if not same_structure(spread.element, covering, lambda mine, other: mine == other):
         spread = as_spread(capture, held, (reference.element,), is_older)
-    cells = [items.items[0] for items in lists.columns(spread.element, (reference.element,))]
+    cells = [items.items[0] for items in list_columns.columns(spread.element, (reference.element,))]
     return each(capture, spread, operations.replaced, index, cells=cells)
 
 

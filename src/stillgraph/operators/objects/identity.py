@@ -108,7 +108,7 @@ def _may_be_same(capture: Session, value: Any, other: Any) -> bool:
     """Whether Python may have one object for a value that only the run knows and for another."""
     if isinstance(value, tuple):  # what paths leave of a tuple, or a loop, is made anew
         alike = type(value) is type(other) and len(value) == len(other)
-        made_anew = capture.identities.is_joined_tuple(value) or holds_staged(value)
+        made_anew = value in capture.identities.tuples or holds_staged(value)
         return alike and not capture.is_outer(value) and made_anew
     if isinstance(value, StagedNumber):
         return is_number(other) and not set(kinds_of(value)).isdisjoint(kinds_of(other))

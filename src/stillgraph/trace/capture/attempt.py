@@ -251,7 +251,7 @@ class CaptureAttempt:
         effects = self._stored(stored, written)
         self.session.reads.same += stored.relied
         self.session.reads.variables += [*stored.absent, *self.session.relied.variables]
-        results.refuse_uncertain()
+        results.handed_out.refuse_uncertain()
         graph = self.session.root.close(results.outputs).module()
         self.session.side_effects.require_told(graph)
         self.written = set(self.journal.written(0))

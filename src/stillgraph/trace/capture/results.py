@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import collections
 import enum
 import functools
 import itertools
@@ -37,6 +36,7 @@ from stillgraph.program.outputs import (
 )
 from stillgraph.program.sources import Attribute, Source
 from stillgraph.program.types import TableType
+from stillgraph.trace.capture.handed_out import HandedOut
 from stillgraph.trace.capture.made_anew import MadeAnew
 from stillgraph.trace.capture.result_words import (
     ELEMENT,
@@ -57,7 +57,7 @@ from stillgraph.trace.effects.elsewhere import FOLLOWED
 from stillgraph.trace.graph.node_arguments import as_argument
 from stillgraph.trace.graph.recorder import Recorder
 from stillgraph.trace.guards.allocations import has_shared_methods, is_plain_object, is_shared
-from stillgraph.trace.heap.identities import AMBIGUOUS, Origin
+from stillgraph.trace.heap.identities import Origin
 from stillgraph.trace.heap.places import MISSING, Place
 from stillgraph.trace.sources.kinds_of_objects import is_machinery
 from stillgraph.trace.sources.memory import overlap
@@ -67,9 +67,8 @@ from stillgraph.trace.torch_rules.tensor_classes import refuse_class
 from stillgraph.trace.values.arrays.functions import is_array
 from stillgraph.trace.values.arrays.staged_array import StagedArray
 from stillgraph.trace.values.complexes import StagedComplex
-from stillgraph.trace.values.containers import held_in, holds_staged, split
+from stillgraph.trace.values.containers import holds_staged, split
 from stillgraph.trace.values.entries import Entry, MaybeKey, table_of
-from stillgraph.trace.values.list_contents import is_mutable
 from stillgraph.trace.values.lists import Element, Inner, Leaf, Node, StagedSpread, types
 from stillgraph.trace.values.made_in_run import MADE, require_options
 from stillgraph.trace.values.numbers import StagedNumber
@@ -85,15 +84,15 @@ class Results:
     outputs: list[Any] = field(default_factory=list)
     _indices: dict[int, int] = field(default_factory=dict)
     _shared: dict[int, int] = field(default_factory=dict)
-    _alive: list[Any] = field(default_factory=list)
-    _spreads: list[StagedSpread] = field(default_factory=list)  # the elements of lists of unknown length
+    _alive: list[Any] = field(default_factory=list)  # what is among the outputs
     _arrays: list[Any] = field(default_factory=list)  # of numpy's, each of which gets a copy
-    _given: set[int] = field(default_factory=set)  # objects of the caller's
     _storing: bool = False  # whether what is built outlives the call, returned or not
     _what: str = "returned"  # what becomes of it, as messages say it
+    handed_out: HandedOut = field(init=False)
     _anew: MadeAnew = field(init=False)
 
     def __post_init__(self) -> None:
+        self.handed_out = HandedOut(self.session)
         self._anew = MadeAnew(self.session, self.finder)
 
     def template(self, value: Any) -> Template:
@@ -144,7 +143,7 @@ class Results:
             return Constant(value)  # there is one of it, and what was read of it is guarded
         source = self.finder.find(value)
         if source is not None:
-            self._given.add(id(value))
+            self.handed_out.add_given(value)
             return Same(source)
         origin = self.session.identities.origins.get(id(value))
         if origin is not None and isinstance(origin.flag, StagedNumber):
@@ -157,40 +156,6 @@ class Results:
         """One of the entries of a table, each with the template that ``of`` gives."""
         of = of or self.template
         return OneOf(number, tuple((self.session.entry_number(each), of(each.value)) for each in entries))
-
-    def refuse_uncertain(self) -> None:
-        """Refuse two containers of which only the run knows whether they are one; to be called at the end.
-
-        Raises:
-            CaptureError: there are such.
-        """
-        identities = self.session.identities
-        handed_out = self._shared.keys() | self._given | {id(spread) for spread in self._spreads}
-        found = identities.uncertain(handed_out, lambda: {id(each): {*map(id, held_in(each))} for each in self._alive})
-        if found is None:
-            several = collections.Counter(id(each) for each in self._spreads if is_mutable(each.element))
-            twice = identities.repeated.keys() | {key for key, count in several.items() if count > 1}
-            found = next((each for each in self._spreads if id(each) in twice), None)
-        outer = None if found is not None else next(filter(self._copies_outer, self._spreads), None)
-        if found is None and outer is None:
-            return
-        identities.before_refusal(outer if found is None else found)
-        if outer is not None:
-            message = "a result is a list of unknown length, which has a copy of an object from before the call"
-        elif id(found) in identities.repeated:
-            message = "a result is a list of unknown length, in which one object may be twice"
-        elif isinstance(found, StagedSpread):
-            message = "two results hold one object, of which a list of unknown length has a copy"
-        else:
-            message = f"whether two results are one {type(found).__name__}, only the run knows: a loop"
-            message = f"{message}, branch or handler makes one of them anew"
-        raise refuse("SG305", message, hint=AMBIGUOUS)
-
-    def _copies_outer(self, spread: StagedSpread) -> bool:
-        """Whether some elements stand for containers from before the call, which others may hold too."""
-        session = self.session  # the collector does not know a dict of numbers or texts alone
-        originals = session.identities.originals(spread)
-        return any(session.is_new(each) is False or session.is_found(each) for each in originals)
 
     def _element(self, element: Element | None, count: Iterator[int]) -> Template:
         """The template of one element of a list of unknown length; its outputs are the columns of the list."""
@@ -209,9 +174,9 @@ class Results:
         if isinstance(element, Inner):
             if element.element is None:
                 next(count)
-                return Container(list, 0, ())
+                return Container(element.kind, 0, ())
             columns = tuple(Output(next(count)) for _ in types(element.element))
-            return Container(list, 1, (Repeated(columns, self._element(element.element, itertools.count())),))
+            return Container(element.kind, 1, (Repeated(columns, self._element(element.element, itertools.count())),))
         return Constant(None) if element is None else self._element_itself(element.value)
 
     def _element_itself(self, value: Any) -> Template:
@@ -229,12 +194,13 @@ class Results:
     def _choose_origin(self, origin: Origin) -> Template:
         """The very object from before on the path that left it in its place, else a fresh one."""
 
-        def of(side: Any, older: bool) -> Template:
-            if isinstance(side, Origin):
-                return self._choose_origin(side)
-            return self.template(side) if older else self._fresh(origin.joined)
+        def of(side: Any, number: int) -> Template:
+            with self.handed_out.on(origin.on[number]):
+                if isinstance(side, Origin):
+                    return self._choose_origin(side)
+                return self.template(side) if origin.older[number] else self._fresh(origin.joined)
 
-        left, right = of(origin.left, origin.older[0]), of(origin.right, origin.older[1])
+        left, right = of(origin.left, 0), of(origin.right, 1)
         return Choice(self._output(origin.flag), left, right)
 
     def _fresh(self, value: Any) -> Template:
@@ -249,7 +215,7 @@ class Results:
             kind = KINDS.get(type(value).__name__, type(value).__name__.lower())
             raise refuse("SG306", f"a {kind} over values that only the run knows is {self._what}", hint=ITSELF)
         if isinstance(value, BOUND) and not (value.__self__ is None or isinstance(value.__self__, (type, ModuleType))):
-            return Shared(self._shared[id(value)]) if id(value) in self._shared else self._bound(value)
+            return self._bound(value)
         parts = None if is_exactly(value, (set, frozenset)) else split(value)
         if parts is None and isinstance(value, (list, tuple, dict)) and self._is_own_instance(value):
             kind = type(value).__name__
@@ -266,6 +232,7 @@ class Results:
                 raise refuse("SG306", f"{self._anew.described(value)} is {self._what}", hint=made_outside(value))
             return Constant(value, isinstance(value, BaseException) and self.session.is_new(value) is True)
         if id(value) in self._shared:
+            self.handed_out.add_again(value)
             return Shared(self._shared[id(value)])
         attributes = self.session.attributes_of(value)
         if attributes is not None:
@@ -278,7 +245,7 @@ class Results:
             message = f"{describe(value)} is {self._what}, whose class keeps variables of the function"
             raise refuse("SG306", message, hint=f"Make the class {type(value).__name__} outside the static function.")
         self._shared[id(value)] = len(self._shared)
-        self._alive.append(value)
+        self.handed_out.add(value)
         if is_exactly(value, (set, frozenset)):
             table = table_of(value)
             if table is not None:
@@ -330,8 +297,11 @@ class Results:
 
     def _bound(self, method: Any) -> Template:
         """The template of a method: of the object that it is bound to, which another call may have another of."""
+        if id(method) in self._shared:
+            self.handed_out.add_again(method)
+            return Shared(self._shared[id(method)])
         self._shared[id(method)] = len(self._shared)
-        self._alive.append(method)
+        self.handed_out.add(method)
         if isinstance(method, MethodType):
             return Container(MethodType, None, (self.template(method.__func__), self.template(method.__self__)))
         owner = self.template(method.__self__)
@@ -347,7 +317,7 @@ class Results:
             return Maybe(self._number(value.present), self.template(value.value), rank)
         if not isinstance(value, StagedSpread):
             return self.template(value)
-        self._spreads.append(value)
+        self.handed_out.add_spread(value)
         return Repeated(tuple(map(self._output, value.columns)), self._element(value.element, itertools.count()))
 
     def _element_of_set(self, value: Any) -> Template:

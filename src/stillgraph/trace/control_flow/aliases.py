@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import collections
+import functools
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 from stillgraph.program.types import JoinFailure
+from stillgraph.trace.control_flow.arms import Arm
 from stillgraph.trace.control_flow.heap import OlderObjects
+from stillgraph.trace.control_flow.joined.elements import freeze_elements, parts_in
 from stillgraph.trace.control_flow.joined.join_errors import named
 from stillgraph.trace.control_flow.joined.leaves import is_empty
+from stillgraph.trace.control_flow.loop_state import Listed, State, Tree, like
 from stillgraph.trace.graph.recorder import Recorder
 from stillgraph.trace.graph.region import Region
 from stillgraph.trace.heap.exits import Exit
 from stillgraph.trace.heap.identities import Conditions, Identities
+from stillgraph.trace.heap.paths import ALWAYS, On
 from stillgraph.trace.heap.places import MISSING, ContentsPlace, Place
 from stillgraph.trace.heap.references import Reference, contents_of
 from stillgraph.trace.values import lists
@@ -22,11 +27,12 @@ from stillgraph.trace.values.arrays.staged_array import StagedArray
 from stillgraph.trace.values.complexes import StagedComplex
 from stillgraph.trace.values.containers import object_parts
 from stillgraph.trace.values.entries import Entry, table_of
-from stillgraph.trace.values.list_contents import is_mutable
-from stillgraph.trace.values.lists import StagedSpread
+from stillgraph.trace.values.list_contents import is_mutable, mutable_parts
+from stillgraph.trace.values.lists import Element, StagedSpread
 
 IsOlder = Callable[[Any], bool]
-Stays = Callable[[Any, IsOlder], bool]  # whether the next iteration may find a container of this one again
+Put = list[tuple[Any, On]]  # containers that an iteration puts into a list, each with the path on which it does
+Stays = Callable[[Put, IsOlder], bool]  # whether another iteration may put one of them in as well
 
 
 def mutable_containers(value: Any) -> Iterator[Any]:
@@ -117,7 +123,9 @@ def held_elsewhere(identities: Identities, left: dict[Hashable, Any], places: di
     holders = collections.Counter(each for key in contents for each in held[key])
 
     def is_held(key: Hashable, container: Any) -> bool:
-        return holders[id(container)] > (key in contents) or identities.is_copy(container)
+        if holders[id(container)] > (key in contents) or identities.is_copy(container):
+            return True
+        return key not in contents and not holders.keys().isdisjoint(identities.met_by(id(container)))
 
     rows = {key for key in contents if _is_listed(left[key])}  # of these, the elements are copies anyhow
     return {key for key in left.keys() - rows if any(is_held(key, each) for each in held[key].values())}
@@ -170,18 +178,97 @@ def _exclude(some: Conditions, others: Conditions) -> bool:
     return any(flag is other and holds is not wanted for flag, holds in some for other, wanted in others)
 
 
-def staying(recorder: Recorder, inputs: dict[Hashable, Any], left: dict[Hashable, Any]) -> Stays:
-    """Whether an iteration that puts a container into a list may find it again in the next one.
+def staying(recorder: Recorder, inputs: dict[Hashable, Any], left: dict[Hashable, Any], key: Hashable) -> Stays:
+    """Whether an iteration that puts containers into a list may do so with one that another one puts in, too.
 
     Args:
         recorder: the capture.
         inputs: what stands in an iteration for what the loop carries: another container in each.
         left: what it leaves in these places; where that may be one of the former, the next has it as well.
+        key: the place of the list.
     """
-    carried = {id(container): container for value in inputs.values() for container in mutable_containers(value)}
-    held = [c for value in left.values() if not _is_listed(value) for c in mutable_containers(value)]
-    again = {id(each) for container in held for each in recorder.identities.behind(container)}
-    return lambda container, is_older: id(container) in again if id(container) in carried else is_older(container)
+    identities, region = recorder.identities, recorder.region
+    carried = {id(each) for value in inputs.values() for each in (*mutable_containers(value), *_spreads_in(value))}
+    held = [c for value in left.values() for c in ((value,) if _is_listed(value) else mutable_containers(value))]
+    elements = [spread for place, value in left.items() if place != key for spread in _spreads_in(value)]
+
+    @functools.cache
+    def again(on: On) -> set[int]:
+        containers = {each for container in held for each in identities.on_path(container, on)}
+        return containers | {id(each) for spread in elements for each in identities.held_on(spread, on)}
+
+    def was_there(value: Any, is_older: IsOlder) -> bool:
+        if type(value) is StagedSpread:
+            return not value.is_outdated and all(map(region.holds, value.columns))
+        return is_older(value)
+
+    def stays(put_in: Put, is_older: IsOlder) -> bool:
+        given = any(id(each) in carried for each, _ in put_in)
+        kept = any(id(each) in again(on) for each, on in put_in) if given else False
+        return kept or any(id(each) not in carried and was_there(each, is_older) for each, _ in put_in)
+
+    return stays
+
+
+def _spreads_in(value: Any) -> Iterator[StagedSpread]:
+    """What stands, in a value, for elements that the user could change."""
+    return (each for each in _inside(value) if type(each) is StagedSpread)
+
+
+def freeze_put_in(recorder: Recorder, state: State, value: Any, result: Any, arm: Arm, stays: Stays) -> None:
+    """Let nobody change what has become elements of a list of unknown length: of what an iteration leaves, by parts."""
+    parts, made = (None, None) if is_empty(value) else (arm.view(value), object_parts(result))
+    if parts is None or made is None:
+        return
+    if isinstance(state, Listed):
+        entry = () if is_empty(state.entry) else state.entry
+        begin = len(state.begin)
+        for spread in made.children[begin:]:
+            freeze_elements(recorder, spread, (entry, parts.children[begin:]), arm.is_older)
+            put_in = [each for child in parts.children[begin:] for each in _put_in(recorder, spread.element, child)]
+            if stays(put_in, arm.is_older):
+                recorder.identities.repeat(spread)
+    elif isinstance(state, Tree):
+        for child, inner, out in zip(state.children, like(state, parts).children, made.children):
+            freeze_put_in(recorder, child, inner, out, arm, stays)
+
+
+def freeze_older(recorder: Recorder, state: State, value: Any, before: Any, arm: Arm) -> None:
+    """As `freeze_put_in`, before the next round, for what was there before the loop: each iteration finds it frozen.
+
+    What a list held ``before`` an iteration, that has not put in.
+    """
+    held = {id(each) for each in mutable_containers(before)}
+    for each in _newly_listed(state, value, arm):
+        if id(each) not in held and arm.is_older(each):
+            recorder.identities.freeze(each, recorder.region.path)
+
+
+def _newly_listed(state: State, value: Any, arm: Arm) -> Iterator[Any]:
+    """The objects that an iteration leaves in lists of unknown length."""
+    parts = None if is_empty(value) else arm.view(value)
+    if isinstance(state, Listed) and parts is not None:
+        for child in parts.children[len(state.begin) :]:
+            yield from () if type(child) is StagedSpread else mutable_parts(state.element, child)
+    elif isinstance(state, Tree) and parts is not None:
+        for child, inner in zip(state.children, like(state, parts).children):
+            yield from _newly_listed(child, inner, arm)
+
+
+def _put_in(recorder: Recorder, element: Element, child: Any) -> Put:
+    """The objects that the user could change of which an iteration puts copies into a list, and on which path.
+
+    Of what stands for elements, only what an object has in it that was put in: no list that was read from.
+    """
+    identities, is_spread = recorder.identities, type(child) is StagedSpread
+    put = identities.copied_on(id(child)) if is_spread else [(part, ALWAYS) for part in parts_in(element, child)]
+    read = {id(each) for part, _ in put if id(part) in identities.frozen for each, _ in identities.copied_on(id(part))}
+    return [
+        (each, on)
+        for part, on in put
+        for each in identities.on_path(part, on).values()
+        if type(each) is not StagedSpread or (each is part and id(part) not in read)
+    ]
 
 
 def _is_listed(value: Any) -> bool:

@@ -63,6 +63,16 @@ class Arm:
         """Whether a mutable object was there before the arm."""
         return self.older is not None and self.older.holds_mutable(value)
 
+    def freezes(self, recorder: Recorder) -> bool:
+        """Whether it lets nobody change an object from before, be it on one path; to be asked of what runs many times.
+
+        From then on nobody may from its beginning on: a run before may have put the object into a list.
+        """
+        frozen = [] if self.older is None or self.diverged else self.older.frozen()
+        for each in frozen:
+            recorder.identities.freeze(each, recorder.region.path)
+        return bool(frozen)
+
     def view(self, value: Any) -> Parts | None:
         """A container taken apart as the arm left it: what the arm wrote into an older one has been undone."""
         contents = self.writes.get(("contents", id(value)))

@@ -68,6 +68,7 @@ class OlderObjects:
         self._recorder = recorder
         self._born = next(births)
         self._joined = recorder.identities.count  # what is joined later is not older
+        self._freezings = len(recorder.identities.freezings)
         self._objects: dict[int, Any] | None = None
 
     def look(self) -> dict[int, Any]:
@@ -115,6 +116,10 @@ class OlderObjects:
     def holds_mutable(self, value: Any) -> bool:
         """As `holds`, for a mutable object; whatever else a path makes anew is told from none by what is in it."""
         return not isinstance(value, (tuple, slice, Exit, Entry)) and self.holds(value)
+
+    def frozen(self) -> list[Any]:
+        """Those that have been frozen since the arm began, on whatever path."""
+        return [*filter(self.holds_mutable, self._recorder.identities.freezings[self._freezings :])]
 
     def holds(self, target: Any) -> bool:
         """Whether an object is older than the arm."""

@@ -18,7 +18,8 @@ from stillgraph.trace.heap.places import MISSING
 from stillgraph.trace.values.containers import Parts, split
 from stillgraph.trace.values.entries import Entry
 from stillgraph.trace.values.key_cover import Cover, alike, is_keyed
-from stillgraph.trace.values.lists import Element, StagedSpread, columns
+from stillgraph.trace.values.list_columns import columns
+from stillgraph.trace.values.lists import Element, StagedSpread
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,9 +13,10 @@ import torch
 from stillgraph.program.types import JoinFailure
 from stillgraph.trace.control_flow.aliases import (
     CarriedElements,
-    Stays,
     freeze_all,
     freeze_copies,
+    freeze_older,
+    freeze_put_in,
     freeze_result,
     held_elsewhere,
     mutable_containers,
@@ -25,10 +26,9 @@ from stillgraph.trace.control_flow.aliases import (
     with_other_names,
 )
 from stillgraph.trace.control_flow.arms import Arm, continue_arm, run_arm
-from stillgraph.trace.control_flow.joined.elements import freeze_elements
 from stillgraph.trace.control_flow.joined.join import Joiner
 from stillgraph.trace.control_flow.joined.join_errors import named
-from stillgraph.trace.control_flow.joined.leaves import DEAD, is_empty
+from stillgraph.trace.control_flow.joined.leaves import DEAD
 from stillgraph.trace.control_flow.joined.ruled_out import Met, rule_out
 from stillgraph.trace.control_flow.loop_state import (
     Fixed,
@@ -40,7 +40,6 @@ from stillgraph.trace.control_flow.loop_state import (
     has_stale,
     is_rebuilt,
     leaves_of,
-    like,
     slots_of,
     tree_of,
 )
@@ -56,8 +55,6 @@ from stillgraph.trace.heap.assigned import Line, assigned_before, assigned_by
 from stillgraph.trace.heap.exits import Exit, Return
 from stillgraph.trace.heap.places import AttributePlace, ContentsPlace, Place
 from stillgraph.trace.values.containers import object_parts, split
-from stillgraph.trace.values.list_contents import mutable_parts
-from stillgraph.trace.values.lists import Element, StagedSpread
 
 _MAX_ROUNDS = 12
 _LATE = 9  # rounds
@@ -262,7 +259,10 @@ def _settle(
     rebuilt = _rebuilt(loop_, left)
     copied = held_elsewhere(loop_.recorder.identities, rebuilt, loop_.places)
     holds = arm.diverged or loop_.elements.settle(arm.region, inputs, left, rebuilt)
-    settled = settled and exit is loop_.exit and copied <= loop_.copied and holds
+    for key, value in left.items():
+        freeze_older(loop_.recorder, loop_.state[key], value, inputs.get(key, loop_.places[key].get()), arm)
+    freezes = arm.freezes(loop_.recorder)
+    settled = settled and exit is loop_.exit and copied <= loop_.copied and holds and not freezes
     loop_.copied |= copied
     loop_.exit = exit
     return settled
@@ -313,7 +313,6 @@ def _joined(
     refuse_lost_names(recorder.identities, made_anew, inputs.values())
     for place in loop_.places.values():
         recorder.relied.add(place)  # without an iteration it is left as it was
-    stays = staying(recorder, inputs, left)
     if any(map(is_rebuilt, loop_.state.values())):
         arm.look()
     met: list[Met] = []
@@ -325,8 +324,8 @@ def _joined(
             entry, result = loop_.places[key].get(), build(state, lambda _: next(values))
             for value in (entry, left[key]):
                 recorder.identities.take_apart(mutable_containers(value))
-            recorder.identities.join_tuple(result)
-            _freeze(recorder, state, left[key], result, arm, stays)
+            recorder.identities.tuples.join(result)
+            freeze_put_in(recorder, state, left[key], result, arm, staying(recorder, inputs, left, key))
             leave(recorder, loop_.places[key], result)
             loop_.elements.close(key, left[key], result)
             met.append((result, entry, left[key]))
@@ -344,30 +343,6 @@ def _joined(
     if loop_.endless:
         exit = exit.taken
     return None if all(flag is False for flag in exit.flags) else exit
-
-
-def _freeze(recorder: Recorder, state: State, value: Any, result: Any, arm: Arm, stays: Stays) -> None:
-    """Let nobody change what has become elements of a list of unknown length: of what an iteration leaves, by parts."""
-    parts, made = (None, None) if is_empty(value) else (arm.view(value), object_parts(result))
-    if parts is None or made is None:
-        return
-    if isinstance(state, Listed):
-        entry = () if is_empty(state.entry) else state.entry
-        begin = len(state.begin)
-        for spread in made.children[begin:]:
-            freeze_elements(recorder, spread, (entry, parts.children[begin:]), arm.is_older)
-            put_in = (each for child in parts.children[begin:] for each in _put_in(recorder, spread.element, child))
-            if any(stays(each, arm.is_older) for each in put_in):
-                recorder.identities.repeat(spread)
-    elif isinstance(state, Tree):
-        for child, inner, out in zip(state.children, like(state, parts).children, made.children):
-            _freeze(recorder, child, inner, out, arm, stays)
-
-
-def _put_in(recorder: Recorder, element: Element, child: Any) -> list[Any]:
-    """The objects that the user could change of which an iteration puts copies into a list."""
-    put = recorder.identities.originals(child) if type(child) is StagedSpread else mutable_parts(element, child)
-    return [each for part in put for each in recorder.identities.behind(part)]
 
 
 def _run_test(loop_: _Loop, test: Test) -> Arm:

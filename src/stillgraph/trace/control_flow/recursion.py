@@ -233,6 +233,7 @@ class Recursion:
     def settle(self, arm: Arm) -> None:
         """Widen the state by what one recording of the body left."""
         self.joiner.views = (split, arm.view)
+        self.settled = not arm.freezes(self.recorder) and self.settled
         for key, (place, value) in arm.writes.items():
             if key not in self.places:
                 self.settled = False

@@ -14,7 +14,7 @@ from stillgraph.trace.graph.recorder import Recorder
 from stillgraph.trace.graph.region import Region
 from stillgraph.trace.graph.texts import text_of, texts_of
 from stillgraph.trace.heap.places import MISSING, variable_of
-from stillgraph.trace.values.lists import Alike, Entries, Items
+from stillgraph.trace.values.list_columns import Alike, Entries, Items
 from stillgraph.trace.values.numbers import is_number
 
 

@@ -18,9 +18,10 @@ from stillgraph.trace.control_flow.region_interface import leaf_node
 from stillgraph.trace.control_flow.unknown import refuse_unknown
 from stillgraph.trace.graph.recorder import Recorder
 from stillgraph.trace.graph.typed_values import define
-from stillgraph.trace.values import lists
+from stillgraph.trace.values import list_columns, lists
+from stillgraph.trace.values.list_columns import Items
 from stillgraph.trace.values.list_contents import inner_spreads, mutable_parts
-from stillgraph.trace.values.lists import Items, StagedList, StagedSpread
+from stillgraph.trace.values.lists import StagedList, StagedSpread
 
 
 def is_spread(value: Any) -> bool:
@@ -50,7 +51,7 @@ def as_spread(
         return value[0]
     try:
         element = structure_of(recorder, [*value, *more], is_older)
-        parts = lists.columns(element, value)
+        parts = list_columns.columns(element, value)
     except JoinFailure as failure:
         raise refuse(failure.code, failure.message, location=here(), hint=failure.hint) from failure
     types = lists.types(element)
@@ -114,7 +115,7 @@ def element_at(recorder: Recorder, spread: StagedSpread, index: Any, originals: 
     for column in spread.columns:
         node = recorder.emit("call_function", operator.getitem, (column, index), {})
         row.append(define(recorder, column.type.element, node))
-    element = lists.rebuild(spread.element, row)
+    element = list_columns.rebuild(spread.element, row)
     identities = recorder.identities
     for inner in inner_spreads(spread.element, element):
         identities.families.relate_to_elements(inner, spread)

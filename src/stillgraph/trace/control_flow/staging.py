@@ -72,10 +72,12 @@ def branch(
     mark, asked = recorder.symbolic.mark, version(predicate)
     noted = [*variables, *dropped]
     ran: list[tuple[Block, ...]] = [(then,), (orelse,)]
+    left, right = Arm(Region(recorder.region)), Arm(Region(recorder.region))
+    recorder.identities.part(left.region, right.region)
     with recorder.assuming(predicate, True):
-        left = run_arm(recorder, then, noted)
+        run_arm(recorder, then, noted, left)
     with recorder.assuming(predicate, False):
-        right = run_arm(recorder, orelse, noted)
+        run_arm(recorder, orelse, noted, right)
     if rest is not None and (leaves(left) or leaves(right)):
         for side, arm in enumerate((left, right)):
             if not arm.diverged and (arm.exit is None or not arm.exit.certain):
@@ -155,7 +157,8 @@ def close_arms(
 ) -> Exit | None:
     """Join what two arms left behind; ``emit`` makes the node of which they are the regions, and gives its values."""
     views = left.view, right.view
-    joiner = Joiner(recorder, mark, is_older=left.is_older, views=views, paths=paths, lines=lines)
+    arms = None if paths is None else (left.region, right.region)
+    joiner = Joiner(recorder, mark, is_older=left.is_older, views=views, paths=paths, lines=lines, arms=arms)
     builds: list[tuple[Place, Any, Any]] = []
     met: list[tuple[Any, Any, Any]] = []
     for place, before in _places(recorder, [left, right], variables, dropped):

@@ -53,8 +53,9 @@ from stillgraph.trace.heap.places import MISSING, AttributePlace, ContentsPlace
 from stillgraph.trace.values.containers import Parts, complex_parts, object_parts, split
 from stillgraph.trace.values.entries import Entry
 from stillgraph.trace.values.key_cover import ABSENT, alike, cover, is_keyed
+from stillgraph.trace.values.list_columns import columns
 from stillgraph.trace.values.list_contents import same_structure
-from stillgraph.trace.values.lists import StagedSpread, columns, types
+from stillgraph.trace.values.lists import StagedSpread, types
 from stillgraph.trace.values.lists import cover as cover_elements
 from stillgraph.trace.values.numbers import OfComplex
 from stillgraph.trace.values.texts_of_paths import joined_texts

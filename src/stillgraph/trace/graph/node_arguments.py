@@ -20,19 +20,9 @@ from stillgraph.trace.values.arrays.staged_array import StagedArray
 from stillgraph.trace.values.caught import Caught, CaughtPart
 from stillgraph.trace.values.complexes import StagedComplex
 from stillgraph.trace.values.entries import maybe_keys
+from stillgraph.trace.values.list_columns import Entries, Items, columns
 from stillgraph.trace.values.list_contents import is_plain
-from stillgraph.trace.values.lists import (
-    Entries,
-    Items,
-    Leaf,
-    StagedList,
-    columns,
-    has_spread,
-    is_text,
-    refuse_outdated,
-    structure,
-    types,
-)
+from stillgraph.trace.values.lists import Leaf, StagedList, has_spread, is_text, refuse_outdated, structure, types
 from stillgraph.trace.values.made_in_run import MADE
 from stillgraph.trace.values.numbers import StagedNumber
 from stillgraph.trace.values.several import Several, in_graph

@@ -87,7 +87,7 @@ class Recorder(PlainAnswers):
         self.relied = ReliedPlaces()
         self.unpacked_ones: dict[int, Any] = {}  # by id: parcels on whose contents the capture depends
         self.met: dict[int, Any] = {}  # by id: objects from outside that nobody looks for (a logger)
-        self.identities = Identities()
+        self.identities = Identities(lambda: self.region.path)
         self.handlers = Handlers()
         self.has_optionals = False  # whether there is any value that is None on some path
         self.foreseeing = False  # whether it is only asked what the code will come to, so that nothing may be done

@@ -87,6 +87,11 @@ class Region:
         """Whether a value does not hold any more where this region has got to."""
         return any(id(value) in region.outdated for region in self._outwards())
 
+    @property
+    def path(self) -> frozenset[Region]:
+        """The regions that a path goes through to be here: those that this one is in, and itself."""
+        return frozenset(self._outwards())
+
     def _outwards(self) -> Iterator[Region]:
         """This region, and those around it."""
         region: Region | None = self

@@ -8,7 +8,7 @@ from stillgraph.program.constants import Known
 from stillgraph.program.operations import chosen_each, unbound
 from stillgraph.program.types import TEXT, ListType
 from stillgraph.trace.heap.places import MISSING
-from stillgraph.trace.values.lists import Entries
+from stillgraph.trace.values.list_columns import Entries
 from stillgraph.trace.values.several import Several, known_in
 from stillgraph.trace.values.text import StagedText
 

@@ -14,7 +14,7 @@ from stillgraph.trace.values.lists import Element, Inner, Leaf, Node, Same, Stag
 def mutable_parts(element: Element, value: Any) -> Iterator[Any]:
     """The objects in an element that the user could change in place: a list of unknown length has only their values."""
     if isinstance(element, Inner):
-        yield value
+        yield from (value,) if element.kind is list else ()
         if element.element is not None:
             for child in value:
                 if type(child) is not StagedSpread:
@@ -49,7 +49,7 @@ def is_mutable(element: Element | None) -> bool:
     """Whether elements of a structure are, or hold, what the user could change in place."""
     if isinstance(element, Node):
         return not issubclass(element.parts.type, (tuple, complex)) or any(map(is_mutable, element.children))
-    return isinstance(element, Inner)
+    return isinstance(element, Inner) and (element.kind is list or is_mutable(element.element))
 
 
 def kept_parts(element: Element | None) -> Iterator[Any]:
@@ -73,7 +73,7 @@ def is_plain(element: Element | None) -> bool:
     """Whether the one column of a list is that list: its elements are tensors or numbers, or lists of them."""
     if isinstance(element, Leaf):
         return not isinstance(element.type, TableType)
-    return isinstance(element, Inner) and is_plain(element.element)
+    return isinstance(element, Inner) and element.kind is list and is_plain(element.element)
 
 
 def same_structure(left: Element | None, right: Element | None, same_type: Callable[[Type, Type], bool]) -> bool:

@@ -31,7 +31,7 @@ from stillgraph.program.types import (
     table_of,
 )
 from stillgraph.trace.code.frames import here
-from stillgraph.trace.values.containers import Parts, complex_parts, instance_parts, parts_of, split
+from stillgraph.trace.values.containers import Parts, complex_parts, instance_parts, split
 from stillgraph.trace.values.entries import maybe_keys
 from stillgraph.trace.values.numbers import OfComplex, Staged, is_number
 from stillgraph.trace.values.several import Several, known_in
@@ -76,9 +76,10 @@ class Node:
 
 @dataclass(frozen=True, eq=False)
 class Inner:
-    """A list of any length in the list: its columns are lists of lists. ``element`` is None while all are empty."""
+    """A list or tuple of any length in it: its columns are lists of lists. ``element`` is None while all are empty."""
 
     element: Element | None
+    kind: type = list
 
 
 Element = Leaf | Same | Node | Inner
@@ -127,30 +128,6 @@ def refuse_outdated() -> NoReturn:
     """Refuse a list whose elements have been changed by another name."""
     message = "a list is used whose elements, or which itself, may have been changed by another name"
     raise refuse("SG305", message, location=here(), hint=READ_ANEW)
-
-
-@dataclass(frozen=True, eq=False)
-class Items:
-    """A column as it is put together from elements and other columns (those at the positions ``spread``)."""
-
-    items: tuple[Any, ...]
-    spread: tuple[int, ...]
-
-
-@dataclass(frozen=True, eq=False)
-class Alike:
-    """A column that holds one constant as often as another column has elements."""
-
-    value: Any
-    column: StagedList
-
-
-@dataclass(frozen=True, eq=False)
-class Entries:
-    """A column of texts, of which another has the numbers of their entries in a table."""
-
-    numbers: StagedList
-    entries: tuple[Known, ...]
 
 
 def has_spread(value: Any) -> bool:
@@ -205,7 +182,7 @@ def _typed(element: Element, given: Iterator[Type]) -> Element:
         return replace(element, children=tuple(_typed(child, given) for child in element.children))
     if isinstance(element, Inner):
         inner = [_element_type(next(given)) for _ in leaf_types(element)]
-        return element if element.element is None else Inner(_typed(element.element, iter(inner)))
+        return element if element.element is None else Inner(_typed(element.element, iter(inner)), element.kind)
     return element
 
 
@@ -220,16 +197,16 @@ def _of(value: Any, type_of: TypeOf, is_older: IsOlder, inside: tuple[int, ...] 
         return Leaf(type_)
     if isinstance(value, (Staged, Iterator)) and not isinstance(value, OfComplex):
         held = "a numpy array" if type(value).__name__ == "StagedArray" else f"a {type(value).__name__}"
-        raise JoinFailure("SG203", f"a list of unknown length holds {held}", _INSTEAD)
+        raise JoinFailure("SG203", f"a list of unknown length holds {held}", INSTEAD)
     if id(value) in inside:
         held = f"a {type(value).__name__} that leads to itself"
-        raise JoinFailure("SG203", f"a list of unknown length holds {held}", _INSTEAD)
+        raise JoinFailure("SG203", f"a list of unknown length holds {held}", INSTEAD)
     inside = (*inside, id(value))
-    if type(value) is list:
+    if type(value) is list or (type(value) is tuple and has_spread(value)):
         try:
             inner = structure(value, type_of, is_older, inside) if value else None
             if has_spread(value) or not _is_mixed(inner):
-                return Inner(inner)
+                return Inner(inner, type(value))
         except JoinFailure:  # a record: what it holds has no one structure
             if has_spread(value):
                 raise
@@ -248,7 +225,7 @@ def _is_mixed(element: Element | None) -> bool:
     return isinstance(element, Leaf) and any(getattr(element.type, each, False) for each in ("may_be_number", "mixed"))
 
 
-_INSTEAD = "Such a list can hold tensors and numbers, and containers of them: put the tensors themselves into it."
+INSTEAD = "Such a list can hold tensors and numbers, and containers of them: put the tensors themselves into it."
 
 
 def cover(left: Element | None, right: Element | None) -> Element | None:
@@ -270,8 +247,8 @@ def cover(left: Element | None, right: Element | None) -> Element | None:
         children = [cover(a, b) for a, b in zip(left.children, right.children)]
         return Node(left.parts, tuple(child for child in children if child is not None))
     mine, others = _held(left), _held(right)
-    if mine is not None and others is not None:
-        return Inner(functools.reduce(cover, (*mine, *others)))
+    if mine is not None and others is not None and mine[0] is others[0]:
+        return Inner(functools.reduce(cover, (*mine[1], *others[1]), None), mine[0])
     for nothing, other in ((left, right), (right, left)):
         if isinstance(nothing, Same) and nothing.value is None and isinstance(other, Leaf) and _entries(other) is None:
             return Leaf(optional(other.type, none=True))
@@ -281,11 +258,13 @@ def cover(left: Element | None, right: Element | None) -> Element | None:
     raise JoinFailure("SG203", "the elements of a list differ in kind or structure")
 
 
-def _held(element: Element) -> tuple[Element | None, ...] | None:
-    """The structures of what is in a list; None for anything else."""
+def _held(element: Element) -> tuple[type, tuple[Element | None, ...]] | None:
+    """Whether it is a list or a tuple, and the structures of what is in it; None for anything else."""
     if isinstance(element, Inner):
-        return (element.element,)
-    return element.children if isinstance(element, Node) and element.parts.type is list else None
+        return element.kind, (element.element,)
+    if isinstance(element, Node) and any(element.parts.type is kind for kind in (list, tuple)):
+        return element.parts.type, element.children
+    return None
 
 
 def _entries(element: Element) -> tuple[Known, ...] | None:
@@ -306,11 +285,11 @@ def _agree(left: Node, right: Node) -> bool:
 
 def is_text(element: Element | None) -> bool:
     """Whether elements are texts that only the run knows."""
-    return isinstance(element, Leaf) and _is_text(element.type)
+    return isinstance(element, Leaf) and is_text_type(element.type)
 
 
-def _is_text(type_: Type) -> bool:
-    return _is_text(type_.element) if isinstance(type_, ListType) else isinstance(type_, ObjectType)
+def is_text_type(type_: Type) -> bool:
+    return is_text_type(type_.element) if isinstance(type_, ListType) else isinstance(type_, ObjectType)
 
 
 def types(element: Element) -> list[Type]:
@@ -327,74 +306,3 @@ def leaf_types(element: Element | None) -> list[Type]:
     if isinstance(element, Inner):
         return [ListType(type_) for type_ in (types(element.element) if element.element else [_COUNT])]
     return []
-
-
-# ---- from elements to columns, and back
-def columns(element: Element, children: Sequence[Any]) -> list[Items]:
-    """The elements of a list, taken apart into the columns of a structure that covers them."""
-    rows = [_spread_leaves(element, c) if type(c) is StagedSpread else _leaves(element, c) or [0] for c in children]
-    spread = tuple(index for index, child in enumerate(children) if type(child) is StagedSpread)
-    return [Items(tuple(row[k] for row in rows), spread) for k in range(len(types(element)))]
-
-
-def _spread_leaves(element: Element, spread: StagedSpread) -> list[Any]:
-    given = iter(spread.columns)
-    return _realigned(element, spread.element, given, spread.columns[0]) or [next(given)]
-
-
-def _realigned(element: Element, mine: Element, given: Iterator[Any], first: StagedList) -> list[Any]:
-    """The columns of a structure for the wider structure ``element``: lists known to be empty fit any."""
-    if isinstance(element, Node) and isinstance(mine, Node):
-        pairs = zip(element.children, mine.children)
-        return [column for wide, narrow in pairs for column in _realigned(wide, narrow, given, first)]
-    if isinstance(element, Inner) and isinstance(mine, Inner) and mine.element is None:
-        return [next(given)] * len(leaf_types(element))
-    if isinstance(mine, Same) and isinstance(element, Leaf):
-        return [Alike(mine.value, first)]
-    if isinstance(mine, Leaf) and isinstance(mine.type, TableType) and is_text(element):
-        return [Entries(next(given), mine.type.entries)]
-    if isinstance(element, Inner) and isinstance(mine, Node):
-        raise JoinFailure("SG203", "a list in a list, of values of several kinds, becomes longer or shorter", _INSTEAD)
-    if [*map(_is_text, leaf_types(element))] != [*map(_is_text, leaf_types(mine))]:
-        raise JoinFailure("SG203", "what the lists in a list hold were known texts, and becomes others", _INSTEAD)
-    if len(leaf_types(element)) != len(leaf_types(mine)) or _constants(element) != _constants(mine):
-        raise JoinFailure("SG203", "what the lists in a list hold was one constant, and becomes others", _INSTEAD)
-    return [next(given) for _ in leaf_types(element)]
-
-
-def _constants(element: Element | None) -> int:
-    """How many parts of a structure are constants."""
-    if isinstance(element, Node):
-        return sum(map(_constants, element.children))
-    return _constants(element.element) if isinstance(element, Inner) else int(isinstance(element, Same))
-
-
-def _leaves(element: Element, value: Any) -> list[Any]:
-    if isinstance(element, Leaf):
-        return [value]
-    if isinstance(element, Node):
-        parts = parts_of(value)
-        return [leaf for child, v in zip(element.children, parts.children) for leaf in _leaves(child, v)]
-    if isinstance(element, Inner):
-        if element.element is None:
-            assert not value, "a list that is taken for empty holds something"
-            return [Items((), ())]
-        return list(columns(element.element, value))
-    return []
-
-
-def rebuild(element: Element, row: Sequence[Any]) -> Any:
-    """The element with these leaves; the lists in it are made anew."""
-    return _rebuild(element, iter(row))
-
-
-def _rebuild(element: Element, row: Iterator[Any]) -> Any:
-    if isinstance(element, Leaf):
-        return next(row)
-    if isinstance(element, Node):
-        return element.parts.rebuild([_rebuild(child, row) for child in element.children])
-    if isinstance(element, Inner):
-        width = len(leaf_types(element))
-        inner = tuple(next(row) for _ in range(width))
-        return [] if element.element is None else [StagedSpread(element.element, inner)]
-    return element.value

@@ -12,6 +12,8 @@ from stillgraph.program.types import JoinFailure
 from stillgraph.trace.control_flow.joined.stale import is_stale
 from stillgraph.trace.control_flow.joined.unjoined import is_leaf
 from stillgraph.trace.graph.recorder import Recorder
+from stillgraph.trace.graph.region import Region
+from stillgraph.trace.heap.paths import ALWAYS
 from stillgraph.trace.values.containers import Parts, object_parts
 from stillgraph.trace.values.list_contents import inner_spreads, is_mutable, kept_parts, mutable_parts
 from stillgraph.trace.values.lists import Element, StagedSpread, TypeOf, has_spread, structure
@@ -131,7 +133,7 @@ def freeze_elements(
     spread: StagedSpread,
     paths: Sequence[Sequence[Any]],
     is_older: Callable[[Any], bool],
-    of_branch: Any = None,
+    arms: tuple[Region, Region] | None = None,
 ) -> None:
     """Let nobody change the objects whose values the columns of a list have copied.
 
@@ -140,43 +142,53 @@ def freeze_elements(
         spread: what stands for the elements from now on.
         paths: the elements as each path has them; others may be among them that already stand for several.
         is_older: whether an object was there before the path that has made the list.
-        of_branch: stands for the two paths, if a branch has them.
+        arms: of a branch, if the paths are its two.
     """
     identities = recorder.identities
-    copied: list[Any] = []
-    for side, child in ((side, child) for side, children in enumerate(paths) for child in children):
-        if type(child) is StagedSpread:
-            if is_mutable(child.element):
-                copied.append(child)
-                identities.families.relate_to_elements(spread, child)
-            continue
-        for inner in inner_spreads(spread.element, child):
-            identities.families.relate_to_elements(spread, inner)
-        for each in mutable_parts(spread.element, child):
-            copied.append(each)
-            identities.freeze(each, None if of_branch is None else (of_branch, side))
-        for kept in kept_parts(spread.element):
-            if not is_older(kept):
-                identities.keep(kept)
-    identities.copied_into(spread, copied)
+    on_each = [ALWAYS] * len(paths) if arms is None else [recorder.region.path | {arm} for arm in arms]
+    for children, on in zip(paths, on_each):
+        copied: list[Any] = []
+        for child in children:
+            if type(child) is StagedSpread:
+                if is_mutable(child.element):
+                    copied.append(child)
+                    identities.families.relate_to_elements(spread, child)
+                continue
+            for inner in inner_spreads(spread.element, child):
+                copied.append(inner)
+                identities.families.relate_to_elements(spread, inner)
+            for each in mutable_parts(spread.element, child):
+                copied.append(each)
+                identities.freeze(each, on)
+            for kept in kept_parts(spread.element):
+                if not is_older(kept):
+                    identities.keep(kept)
+        identities.copied_into(spread, copied, on)
     if any(may_repeat(recorder, spread.element, children) for children in paths):
         identities.repeat(spread)
 
 
 def may_repeat(recorder: Recorder, element: Element, children: Sequence[Any]) -> bool:
     """Whether one object that the user could change may stand twice among the elements of a list."""
-    seen: set[int] = set()
+    met, seen = list[Any](), set[int]()
     for child in children:
-        for part in elements_behind(recorder, element, child):
-            if part & seen:
+        for each in parts_in(element, child):
+            behind = elements_behind(recorder, each)
+            if not behind.isdisjoint(seen) and any(recorder.identities.may_share(each, other) for other in met):
                 return True
-            seen |= part
+            met.append(each)
+            seen |= behind
     return any(id(child) in recorder.identities.repeated for child in children)
 
 
-def elements_behind(recorder: Recorder, element: Element, child: Any) -> list[set[int]]:
-    """The ids of what each object in an element may be that the user could change; of all, where it stands for many."""
-    identities = recorder.identities
+def parts_in(element: Element, child: Any) -> list[Any]:
+    """The objects in an element that the user could change, and what stands for many of them."""
     if type(child) is StagedSpread:
-        return [set(map(id, (child, *identities.originals(child))))] if is_mutable(child.element) else []
-    return [set(map(id, identities.behind(part))) for part in mutable_parts(element, child)]
+        return [child] if is_mutable(child.element) else []
+    return [*mutable_parts(element, child), *inner_spreads(element, child)]
+
+
+def elements_behind(recorder: Recorder, part: Any) -> set[int]:
+    """The ids of what an object may be on any path; of all, where it stands for many."""
+    identities = recorder.identities
+    return set(map(id, (part, *identities.originals(part)) if type(part) is StagedSpread else identities.behind(part)))

@@ -40,6 +40,7 @@ from stillgraph.trace.control_flow.joined.unjoined import Unjoined, alternatives
 from stillgraph.trace.control_flow.joined.unlike_elements import telling_elements
 from stillgraph.trace.control_flow.spreads import only_if
 from stillgraph.trace.graph.recorder import Recorder
+from stillgraph.trace.graph.region import Region
 from stillgraph.trace.heap.assigned import Line, nowhere
 from stillgraph.trace.heap.exits import Exit
 from stillgraph.trace.heap.places import MISSING, Place
@@ -47,7 +48,8 @@ from stillgraph.trace.values.callables import CALLABLES, are_unlike, callable_pa
 from stillgraph.trace.values.containers import Parts, complex_parts, holds_staged, instance_parts, object_parts
 from stillgraph.trace.values.entries import Entry
 from stillgraph.trace.values.key_cover import alike, cover, is_keyed
-from stillgraph.trace.values.lists import Element, StagedSpread, columns, types
+from stillgraph.trace.values.list_columns import columns
+from stillgraph.trace.values.lists import Element, StagedSpread, types
 from stillgraph.trace.values.numbers import StagedNumber
 from stillgraph.trace.values.text import StagedText
 from stillgraph.trace.values.texts_of_paths import joined_texts
@@ -72,13 +74,14 @@ class Joiner:
     at: Place | None = None  # what is being joined: messages name it by the user's variables
     lines: tuple[Line, Line] = (nowhere, nowhere)  # where each path, or the entry and an iteration, assigned a place
     paths: tuple[OnPath, OnPath] | None = None  # within which the recorder answers as at the end of each path
+    arms: tuple[Region, Region] | None = None  # of these paths
     tells_objects: bool = True  # whether objects that are not alike may be told by a number: see `told_objects`
     _open: set[tuple[int, int]] = field(default_factory=set)  # containers whose children are being joined
     _leaves: Leaves = field(default_factory=Leaves)
     _containers: JoinedContainers = field(init=False)
 
     def __post_init__(self) -> None:
-        self._containers = JoinedContainers(self.recorder, self._leaves, self.is_older, self.paths)
+        self._containers = JoinedContainers(self.recorder, self._leaves, self.is_older, self.arms)
 
     def tell_older_by(self, is_older: Callable[[Any], bool]) -> None:
         """From now on this says whether an object was there before the two paths."""
@@ -248,13 +251,12 @@ class Joiner:
         left_so = as_left(held[0], self.views[0]), as_left(held[1], self.views[1])
         with telling_elements(self.recorder, first.type, left_so, self.structure, self.named(place), self.lines):
             element = self.structure([*left_so[0], *left_so[1]])
-        sides = [columns(element, children) for children in left_so]
-        listed = map(ListType, types(element))
-        indices = [self._leaves.add(a, b, type_, place) for a, b, type_ in zip(*sides, listed)]
+        sides = (columns(element, children) for children in left_so)
+        indices = [self._leaves.add(a, b, ListType(type_), place) for a, b, type_ in zip(*sides, types(element))]
 
         def build(outs: Sequence[Any]) -> Any:
             spread = StagedSpread(element, tuple(outs[index] for index in indices))
-            freeze_elements(self.recorder, spread, held, self.is_older, self.paths)
+            freeze_elements(self.recorder, spread, held, self.is_older, self.arms)
             return first.rebuild([*begin, spread])
 
         return self._containers.joined(left, right, place, build)
@@ -325,10 +327,8 @@ class Joiner:
     def _one_sided_spread(
         self, on_left: bool, spread: StagedSpread, empty: Any, place: str, widen: Callable[[Type], Type]
     ) -> Build:
-        indices = []
-        for column in spread.columns:
-            left, right = (empty, column) if on_left else (column, empty)
-            indices.append(self._leaves.add(left, right, widen(self.type_of(column)), place))
+        sides = ([empty] * len(spread.columns), [*spread.columns])[:: 1 if on_left else -1]
+        indices = [self._leaves.add(a, b, widen(self.type_of(c)), place) for a, b, c in zip(*sides, spread.columns)]
 
         def build(outs: Sequence[Any]) -> Any:
             made = StagedSpread(spread.element, tuple(outs[index] for index in indices))

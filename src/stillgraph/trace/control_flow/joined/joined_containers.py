@@ -9,9 +9,12 @@ from typing import Any
 from stillgraph.core.lookup import is_exactly
 from stillgraph.program.types import JoinFailure, NumberType
 from stillgraph.trace.control_flow.joined.leaves import DEAD, Build, Leaves, is_empty
+from stillgraph.trace.control_flow.joined.told_once import told_once
 from stillgraph.trace.graph.recorder import Recorder
+from stillgraph.trace.graph.region import Region
 from stillgraph.trace.heap.exits import Exit
 from stillgraph.trace.heap.identities import Origin
+from stillgraph.trace.heap.paths import Paths, paths_of
 from stillgraph.trace.values.arrays.staged_array import StagedArray
 from stillgraph.trace.values.complexes import StagedComplex
 from stillgraph.trace.values.entries import Entry
@@ -30,16 +33,20 @@ class JoinedContainers:
     Args:
         recorder: the capture.
         leaves: what the two paths hand out.
-        paths: stands for the two paths, if a branch has them.
+        arms: of a branch, if the two paths are its.
 
     Attributes:
         is_older: whether an object was there before the two paths.
     """
 
     def __init__(
-        self, recorder: Recorder, leaves: Leaves, is_older: Callable[[Any], bool], paths: Any = None
+        self,
+        recorder: Recorder,
+        leaves: Leaves,
+        is_older: Callable[[Any], bool],
+        arms: tuple[Region, Region] | None = None,
     ) -> None:
-        self._paths = paths
+        self._arms = arms
         self._recorder = recorder
         self._leaves = leaves
         self.is_older = is_older
@@ -76,7 +83,7 @@ class JoinedContainers:
     def _once(self, left: Any, right: Any, build: Build) -> Build:
         """A build that gives one object however many places hold these two: two names stay names of one container."""
         if isinstance(left, (tuple, slice, Exit, Entry, StagedArray)):
-            return lambda outs: self._recorder.identities.join_tuple(build(outs))
+            return lambda outs: self._recorder.identities.tuples.join(build(outs))
         for side, (mine, other) in enumerate(((left, right), (right, left))):
             if left is DEAD or right is DEAD or is_empty(mine):
                 continue
@@ -87,7 +94,7 @@ class JoinedContainers:
         def build_once(outs: Sequence[Any]) -> Any:
             if not made:
                 made.append(build(outs))
-                self._recorder.identities.meet(made[0], left, right, paths=self._paths)
+                self._recorder.identities.meet(made[0], left, right, arms=self._arms)
                 for side in (left, right):
                     self._remember_copy(made[0], side)
                 if {id(left), id(right)} & self._apart:
@@ -114,12 +121,13 @@ class JoinedContainers:
         if stood == (None, None):
             return build
         flag = self._leaves.flag(place)
-        return self._noting_origin(build, lambda joined, outs: _origin(joined, outs[flag], (left, right), stood, outs))
+        held, on = (left, right), paths_of(self._arms)
+        return self._noting_origin(build, lambda joined, outs: _origin(joined, outs[flag], held, stood, outs, on))
 
     def _noting_origin(self, build: Build, origin: Stood) -> Build:
         def build_from_outer(outs: Sequence[Any]) -> Any:
             joined = build(outs)
-            self._recorder.identities.stands_for(origin(joined, outs))
+            self._recorder.identities.stands_for(told_once(self._recorder, origin(joined, outs)))
             return joined
 
         return build_from_outer
@@ -146,7 +154,7 @@ class JoinedContainers:
             return None
         here, there = (False, origin.flag) if side else (origin.flag, False)  # not nothing: the run computes with it
         flag = self._leaves.add(here, there, NumberType(bool), place)
-        return lambda joined, outs: _origin(joined, outs[flag], held, (left, right), outs)
+        return lambda joined, outs: _origin(joined, outs[flag], held, (left, right), outs, origin.on)
 
     def is_from_before(self, value: Any) -> bool:
         """Whether it is a tuple from before the call: one that the code makes is told from none by what is in it."""
@@ -191,9 +199,14 @@ class JoinedContainers:
 
 
 def _origin(
-    joined: Any, flag: Any, held: tuple[Any, Any], stood: tuple[Stood | None, Stood | None], outs: Sequence[Any]
+    joined: Any,
+    flag: Any,
+    held: tuple[Any, Any],
+    stood: tuple[Stood | None, Stood | None],
+    outs: Sequence[Any],
+    on: tuple[Paths, Paths],
 ) -> Origin:
-    """What a joined container stands for, where ``held`` is what the two paths had."""
+    """What a joined container stands for, where ``held`` is what the two paths had, which are ``on`` some."""
     found = [joined if each is None else each(joined, outs) for each in stood]
     left, right = (side if each is joined else each for side, each in zip(held, found))
-    return Origin(joined, flag, left, right, (found[0] is not joined, found[1] is not joined))
+    return Origin(joined, flag, left, right, (found[0] is not joined, found[1] is not joined), on)
