@@ -119,7 +119,7 @@ class OlderObjects:
 
     def frozen(self) -> list[Any]:
         """Those that have been frozen since the arm began, on whatever path."""
-        return [*filter(self.holds_mutable, self._recorder.identities.freezings[self._freezings :])]
+        return [*filter(self.holds_mutable, [*self._recorder.identities.freezings.values()][self._freezings :])]
 
     def holds(self, target: Any) -> bool:
         """Whether an object is older than the arm."""

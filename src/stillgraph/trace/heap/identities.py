@@ -69,11 +69,10 @@ class Identities:
         self.path = path
         self.origins: dict[int, Origin] = {}
         self.frozen: dict[int, Any] = {}
-        self.freezings: list[Any] = []
+        self.freezings: dict[int, Any] = {}  # no list: Python's collector would know that of what is older (`births`)
         self.copies: dict[int, tuple[Any, dict[int, Any]]] = {}
         self.repeated: dict[int, Any] = {}
-        self.families = Families()
-        self.references = References()
+        self.families, self.references, self.tuples = Families(), References(), JoinedTuples()
         self._changing: dict[int, Any] = {}  # of which `changing` is open: whoever opened it changes the others
         self._checked: dict[int, Any] = {}  # those of them that were joined to what is changed
         self._sides: dict[int, Any] = {}  # what the joined containers stand for
@@ -82,7 +81,6 @@ class Identities:
         self._frozen_on: dict[int, set[On]] = {}
         self._copied_on: dict[tuple[int, int], set[On]] = {}  # by the ids of copy and original; always if not here
         self._apart: dict[int, Any] = {}  # of what loops and handlers have made others
-        self.tuples = JoinedTuples()
         self._kept: dict[int, Any] = {}  # objects of a path that lists of unknown length hold as they are
         self._places: dict[int, Any] = {}  # where the capture was when it made a copy
         self._read_at: dict[int, tuple[Any, Any, int]] = {}  # by copy: out of what it was read, at which known index
@@ -201,7 +199,7 @@ class Identities:
         """Let nobody change a container, for it is one of several copies of one; be it on some paths alone."""
         self.frozen[id(value)] = value
         if note_path(self._frozen_on.setdefault(id(value), set()), on):
-            self.freezings.append(value)
+            self.freezings[len(self.freezings)] = value
 
     def copy_of(self, copy: Any, originals: Iterable[Any]) -> None:
         """As `freeze`, for one that a loop or handler makes anew while other names lead to what it may be."""
